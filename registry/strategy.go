@@ -124,3 +124,17 @@ const (
 	Unchanged              // nothing to store
 	Removed                // the object is gone
 )
+
+// A Holder is a [Strategy] whose objects may have to stay although they are being deleted
+// and no finalizer is left in their metadata (rule S70: a namespace with spec.finalizers).
+type Holder interface {
+	Holds(obj runtime.Object) bool
+}
+
+// A DeletePreparer is a [Strategy] that changes an object when its deletion is first asked
+// for: a namespace becomes Terminating (rule B29), a definition gets a finalizer (rule C30).
+// It runs before it is decided whether the object must stay, and never on an object that
+// is being deleted already.
+type DeletePreparer interface {
+	PrepareForDelete(ctx context.Context, obj runtime.Object)
+}
