@@ -1,0 +1,229 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// An Action is what a judge wants done to an object.
+type Action uint8
+
+// The actions of a [Verdict].
+const (
+	Leave  Action = iota // as it is
+	Put                  // Verdict.Object takes its place
+	Remove               // it goes
+)
+
+// A Verdict is what a [Judge] makes of an object.
+type Verdict struct {
+	Action Action
+	Object runtime.Object // with Put; without resourceVersion
+	Expiry kv.Expiry      // with Put
+}
+
+// A Judge decides what should become of current, which may not exist. It runs again
+// whenever what it saw turns out not to be what is stored, so it must depend on nothing but
+// its arguments. What it needs to know of other keys it asks view for.
+type Judge func(ctx context.Context, current Version, view *View) (Verdict, error)
+
+// A View is the state that a judge looks at. What is looked at through it is part of the
+// condition of the commit: nothing of that may have changed when the verdict lands.
+type View struct {
+	snap kv.Snapshot
+	seen []kv.Condition
+}
+
+// Get returns what key holds, nil if it does not exist.
+func (w *View) Get(key string) *kv.Version {
+	v := w.snap.Get(key)
+	c := kv.Condition{Key: key, At: revisionOf(v)}
+	if !slices.Contains(w.seen, c) {
+		w.seen = append(w.seen, c)
+	}
+	return v
+}
+
+func revisionOf(v *kv.Version) kv.Revision {
+	if v == nil {
+		return kv.Absent
+	}
+	return v.Revision
+}
+
+// holds reports whether everything seen is the same in snap.
+func (w *View) holds(snap kv.Snapshot) bool {
+	if snap.Revision() == w.snap.Revision() {
+		return true
+	}
+	for _, c := range w.seen {
+		if revisionOf(snap.Get(c.Key)) != c.At {
+			return false
+		}
+	}
+	return true
+}
+
+// A Result is what [Table.Modify] did.
+type Result struct {
+	// Wrote is false if the verdict was to leave the object, or to put what was there.
+	Wrote bool
+	// Version is what is there now or, if it was removed, what was there, at the revision of
+	// its removal.
+	Version Version
+	// Prev is what was there before, if anything was written.
+	Prev Version
+}
+
+// Modify asks judge what should become of the object, and makes that so on the condition
+// that nothing the judge looked at has changed, asking again until it has not. A dry run
+// does everything but the commit (rules S130 to S133).
+//
+// An error of the judge is returned as it is, but only if what it saw is the newest state.
+func (t *Table) Modify(ctx context.Context, namespace, name string, dryRun bool, judge Judge) (Result, error) {
+	key := t.Key(namespace, name)
+	at, author := kv.Any, AuthorFrom(ctx)
+	var done func()
+	defer func() {
+		if done != nil {
+			done()
+		}
+	}()
+	for {
+		a, err := t.attempt(ctx, key, at, judge)
+		if err != nil {
+			return Result{}, err
+		}
+		if a.final() || dryRun {
+			sure, err := t.confirm(ctx, a.view)
+			if err != nil {
+				return Result{}, err
+			}
+			if !sure {
+				at = kv.Latest
+				continue
+			}
+		}
+		if a.err != nil {
+			return Result{}, a.err
+		}
+		if a.final() || dryRun {
+			return a.outcome(), nil
+		}
+		res, err := t.commit(ctx, a, author)
+		if !errors.Is(err, kv.ErrConflict) {
+			return res, err
+		}
+		if done == nil {
+			done = t.turns.take(ctx, key)
+		}
+		at = kv.Any
+	}
+}
+
+// An attempt is one judgement of one state.
+type attempt struct {
+	table   *Table
+	key     string
+	view    *View
+	current Version
+	verdict Verdict
+	err     error // the judge's
+	value   []byte
+	doc     document
+}
+
+func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge Judge) (*attempt, error) {
+	if ctx.Err() != nil {
+		return nil, &Error{Kind: Timeout, Err: context.Cause(ctx)}
+	}
+	snap, err := t.read(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{table: t, key: key, view: &View{snap: snap}}
+	a.current = t.at(a.view.Get(key))
+	a.verdict, a.err = judge(ctx, a.current, a.view)
+	if a.err == nil && a.verdict.Action == Put {
+		a.value, a.doc, a.err = t.encode(a.verdict.Object)
+	}
+	if a.err == nil && a.verdict.Action == Put && a.same() {
+		a.verdict.Action = Leave
+	}
+	return a, nil
+}
+
+// same reports whether putting the verdict's object would change nothing (rule K33).
+func (a *attempt) same() bool {
+	if !a.current.Exists() {
+		return false
+	}
+	stored, err := a.current.document()
+	return err == nil && bytes.Equal(stored.json, a.doc.json)
+}
+
+// final reports whether the attempt ends without a commit that would check what it saw.
+func (a *attempt) final() bool { return a.err != nil || a.verdict.Action == Leave }
+
+// confirm reports whether the newest state is the one that was seen.
+func (t *Table) confirm(ctx context.Context, view *View) (bool, error) {
+	snap, err := t.read(ctx, kv.Latest)
+	if err != nil {
+		return false, err
+	}
+	return view.holds(snap), nil
+}
+
+// outcome is what an attempt comes to when nothing is committed.
+func (a *attempt) outcome() Result {
+	switch a.verdict.Action {
+	case Put:
+		draft := &kv.Version{Key: a.key, Revision: revisionOf(a.current.kv), Time: time.Time{}}
+		return Result{Wrote: true, Version: Version{table: a.table, kv: draft, rev: a.current.rev, draft: &a.doc}, Prev: a.current}
+	case Remove:
+		return Result{Wrote: true, Version: a.current, Prev: a.current}
+	default:
+		return Result{Version: a.current}
+	}
+}
+
+func (t *Table) commit(ctx context.Context, a *attempt, author kv.Author) (Result, error) {
+	op := kv.Op{Key: a.key, Delete: true}
+	if a.verdict.Action == Put {
+		op = kv.Op{Key: a.key, Value: a.value, Expiry: a.verdict.Expiry, Slot: t.memoOf(a.verdict.Object)}
+	}
+	did, err := t.engine.Commit(ctx, kv.Txn{Author: author, Conditions: a.view.seen, Ops: []kv.Op{op}})
+	if errors.Is(err, kv.ErrConflict) {
+		return Result{}, err
+	}
+	if err != nil {
+		return Result{}, engineError(ctx.Err(), err)
+	}
+	res := Result{Wrote: true, Prev: a.current}
+	if a.verdict.Action == Put {
+		res.Version = t.at(did.Versions[0])
+	} else {
+		res.Version = Version{table: t, kv: a.current.kv, rev: did.Revision}
+	}
+	return res, nil
+}
+
+type authorKey struct{}
+
+// WithAuthor returns a context whose writes are by author.
+func WithAuthor(ctx context.Context, author kv.Author) context.Context {
+	return context.WithValue(ctx, authorKey{}, author)
+}
+
+// AuthorFrom returns who writes under ctx.
+func AuthorFrom(ctx context.Context) kv.Author {
+	a, _ := ctx.Value(authorKey{}).(kv.Author)
+	return a
+}

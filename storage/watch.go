@@ -1,0 +1,222 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// WatchOptions say which changes a watch tells.
+type WatchOptions struct {
+	Namespace string // "" for all
+	Name      string // one object alone (rule S125)
+	Selector  Selector
+	From      WatchFrom
+}
+
+// WatchFrom says where a watch begins.
+type WatchFrom struct {
+	Revision kv.Revision // changes after this one; Absent: after the state at hand
+	State    bool        // tell the state first, as additions
+	// Fresh asks for a state that holds every write answered before; without it, one not
+	// older than Revision. Only with State, or to begin after the newest state.
+	Fresh bool
+}
+
+// ParseWatchFrom says what the options of a watch mean together (rule K88). Whether they
+// may be combined has been checked before. Whether the end of the state is to be marked
+// is the caller's to know: it was asked for if sendInitialEvents is true.
+func ParseWatchFrom(resourceVersion string, sendInitialEvents *bool) (WatchFrom, error) {
+	rev, err := ParseRevision(resourceVersion)
+	if err != nil {
+		return WatchFrom{}, &Error{Kind: BadRequest, Err: err}
+	}
+	from := WatchFrom{Revision: rev}
+	switch {
+	case sendInitialEvents == nil:
+		from.State = rev == kv.Absent
+	case *sendInitialEvents:
+		from.State, from.Fresh = true, resourceVersion == ""
+	default:
+		from.Fresh = resourceVersion == ""
+	}
+	return from, nil
+}
+
+// A Watch is a place in the list of changes to a table. One goroutine at a time may use it.
+type Watch struct {
+	table    *Table
+	selector Selector
+	changes  kv.Watch
+	state    func() (*kv.Version, bool) // nil once the state has been told
+	stop     func()
+	revision kv.Revision // of the state
+}
+
+// An EventType is one of Added, Modified and Deleted.
+type EventType string
+
+// The types of an [Event], as they are on the wire (rule H106).
+const (
+	Added    EventType = "ADDED"
+	Modified EventType = "MODIFIED"
+	Deleted  EventType = "DELETED"
+)
+
+// An Event is a change as a selector sees it (rules K76, K77).
+type Event struct {
+	Type EventType
+	// Version is what the object became; with Deleted what it last was, at the revision of
+	// the change that removed it or took it out of the selection.
+	Version Version
+}
+
+// Watch begins a watch. The error is [TooNew] if the state asked for does not exist,
+// [Expired] if the changes asked for are no longer kept.
+func (t *Table) Watch(ctx context.Context, o WatchOptions) (*Watch, error) {
+	w := &Watch{table: t, selector: o.Selector, stop: func() {}}
+	prefix := t.scope(o.Namespace)
+	if o.Name != "" {
+		prefix = t.Key(o.Namespace, o.Name)
+	}
+	after := o.From.Revision
+	if o.From.State || after == kv.Absent {
+		at := kv.AtLeast(after)
+		switch {
+		case o.From.Fresh:
+			at = kv.Latest
+		case after == kv.Absent:
+			at = kv.Any
+		}
+		snap, err := t.read(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		after, w.revision = snap.Revision(), snap.Revision()
+		if o.From.State {
+			w.state, w.stop = iter.Pull(stateUnder(snap, prefix, o.Name != ""))
+		}
+	}
+	changes, err := t.engine.Watch(prefix, after)
+	if err != nil {
+		w.stop()
+		return nil, watchError(err)
+	}
+	w.changes = changes
+	return w, nil
+}
+
+func watchError(err error) error {
+	e := engineError(nil, err)
+	if e.Kind == Expired {
+		e.Err = fmt.Errorf("too old resource version: %d (%d)", e.Want, e.Have)
+	}
+	return e
+}
+
+func stateUnder(snap kv.Snapshot, prefix string, single bool) iter.Seq[*kv.Version] {
+	if !single {
+		return snap.Ascend(prefix, "")
+	}
+	return func(yield func(*kv.Version) bool) {
+		if v := snap.Get(prefix); v != nil {
+			yield(v)
+		}
+	}
+}
+
+// Next returns the next event, or false if there is none yet. After an error the watch is
+// over: [Expired] if it fell behind, [Unavailable] if the engine closed.
+func (w *Watch) Next() (Event, bool, error) {
+	for w.state != nil {
+		kvv, ok := w.state()
+		if !ok {
+			w.state = nil
+			break
+		}
+		v := w.table.at(kvv)
+		match, err := w.selector.Matches(v)
+		if err != nil {
+			return Event{}, false, err
+		}
+		if match {
+			return Event{Added, v}, true, nil
+		}
+	}
+	for {
+		change, ok, err := w.changes.Next()
+		if err != nil {
+			return Event{}, false, watchError(err)
+		}
+		if !ok {
+			return Event{}, false, nil
+		}
+		e, ok, err := w.see(change)
+		if err != nil || ok {
+			return e, ok, err
+		}
+	}
+}
+
+// see says what a change is to the watch's selector, false if nothing (rule K76).
+func (w *Watch) see(change kv.Event) (Event, bool, error) {
+	was, err := w.matches(change.Prev)
+	if err != nil {
+		return Event{}, false, err
+	}
+	is, err := w.matches(change.Version)
+	if err != nil {
+		return Event{}, false, err
+	}
+	switch {
+	case is && !was:
+		return Event{Added, w.table.at(change.Version)}, true, nil
+	case is && was:
+		return Event{Modified, w.table.at(change.Version)}, true, nil
+	case was:
+		return Event{Deleted, Version{table: w.table, kv: change.Prev, rev: change.Version.Revision}}, true, nil
+	}
+	return Event{}, false, nil
+}
+
+func (w *Watch) matches(v *kv.Version) (bool, error) {
+	if v == nil || v.Deleted {
+		return false, nil
+	}
+	return w.selector.Matches(w.table.at(v))
+}
+
+// StateRevision returns the revision of the state that the watch tells first, once all of
+// it has been told.
+func (w *Watch) StateRevision() (kv.Revision, bool) { return w.revision, w.state == nil }
+
+// Wait returns a channel that is closed once Next has something to say.
+func (w *Watch) Wait() <-chan struct{} {
+	if w.state != nil {
+		return closed
+	}
+	return w.changes.Wait()
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Progress returns a revision up to which nothing is missing from what Next has told,
+// false if Next has more to tell.
+func (w *Watch) Progress() (kv.Revision, bool) {
+	if w.state != nil {
+		return 0, false
+	}
+	return w.changes.Progress()
+}
+
+// Stop ends the watch. It may be called more than once.
+func (w *Watch) Stop() {
+	w.stop()
+	w.changes.Stop()
+}
+
+// IsClosed reports whether a watch's error says that the engine was closed.
+func IsClosed(err error) bool { return errors.Is(err, kv.ErrClosed) }
