@@ -22,6 +22,7 @@ const (
 	MaxKeyBytes   = 4 << 10  // length of a key
 	MaxValueBytes = 16 << 20 // length of a value
 	MaxTxnOps     = 4096     // conditions and changes of one transaction, taken together
+	MaxTxnBytes   = 64 << 20 // length of the keys and values that one transaction writes
 )
 
 // An Engine keeps one store. It is safe for concurrent use, and neither keeps nor

@@ -1,0 +1,240 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// A ticket is a commit that has been sequenced and waits to be written.
+type ticket struct {
+	commit
+	committed kv.Committed
+	done      chan struct{} // closed when err is final
+	err       error
+}
+
+// Commit implements [kv.Engine].
+func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
+	if err := check(txn); err != nil {
+		return kv.Committed{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: err}
+	}
+	t, seen, err := e.enter(txn)
+	if t == nil {
+		return e.settle(ctx, len(txn.Ops), seen, err)
+	}
+	select {
+	case <-t.done:
+		return t.committed, t.err
+	case <-ctx.Done():
+		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: ctx.Err()}
+	}
+}
+
+// enter judges txn and, if it stands and changes something, sequences it. Otherwise there
+// is no ticket, but the revision that the judgement rests on and, if txn is refused, why.
+func (e *Engine) enter(txn kv.Txn) (t *ticket, seen kv.Revision, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.failure != nil:
+		return nil, 0, e.readOnly()
+	case e.closed:
+		return nil, 0, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
+	}
+	if conflict, lostTo := e.judge(txn.Conditions); conflict != nil {
+		return nil, lostTo, conflict
+	}
+	now, elapsed := e.time.now()
+	t = e.sequence(now, elapsed, txn)
+	e.arm(elapsed)
+	return t, e.newest, nil
+}
+
+// settle answers a commit that changed nothing, once what it was judged by can be read.
+func (e *Engine) settle(ctx context.Context, ops int, seen kv.Revision, err error) (kv.Committed, error) {
+	why := e.index.Await(ctx, seen, e.failed)
+	switch {
+	case errors.Is(why, kv.ErrReadOnly):
+		return kv.Committed{}, e.readOnly()
+	case errors.Is(why, kv.ErrClosed):
+		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
+	case why != nil:
+		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: why}
+	case err != nil:
+		return kv.Committed{}, err
+	}
+	return kv.Committed{Revision: seen, Versions: make([]*kv.Version, ops)}, nil
+}
+
+// judge returns the conflict of the first condition that does not hold, and the revision
+// that it lost to. The caller holds e.mu.
+func (e *Engine) judge(conditions []kv.Condition) (conflict error, lostTo kv.Revision) {
+	for _, c := range conditions {
+		have, changed := kv.Absent, kv.Absent
+		if v := e.current(c.Key); v != nil {
+			changed = v.Revision
+			if !v.Deleted {
+				have = v.Revision
+			}
+		}
+		if have != c.At {
+			return &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}, changed
+		}
+	}
+	return nil, kv.Absent
+}
+
+// current returns the newest sequenced version of key, which may be a deletion if it is
+// not published yet; nil if there is none. The caller holds e.mu.
+func (e *Engine) current(key string) *kv.Version {
+	if v := e.pending[key]; v != nil {
+		return v
+	}
+	return e.index.Newest().Get(key)
+}
+
+// sequence gives txn, whose conditions hold, the next revision and a place in the queue.
+// It returns nil if txn changes nothing. The caller holds e.mu.
+func (e *Engine) sequence(now time.Time, elapsed time.Duration, txn kv.Txn) *ticket {
+	rev := e.newest + 1
+	at := stamp(now, e.last)
+	t := &ticket{
+		commit:    commit{revision: rev, time: at, author: txn.Author, changes: make([]change, 0, len(txn.Ops))},
+		committed: kv.Committed{Revision: rev, Versions: make([]*kv.Version, len(txn.Ops))},
+		done:      make(chan struct{}),
+	}
+	for i, op := range txn.Ops {
+		was := e.current(op.Key)
+		if was != nil && was.Deleted {
+			was = nil
+		}
+		if op.Delete && was == nil {
+			continue
+		}
+		c := newChange(op, was, t.commit)
+		e.lapse(op, c.version, elapsed)
+		t.changes = append(t.changes, c)
+		t.committed.Versions[i] = c.version
+	}
+	if len(t.changes) == 0 {
+		return nil
+	}
+	for _, c := range t.changes {
+		e.pending[c.version.Key] = c.version
+	}
+	e.newest, e.last = rev, at
+	e.enqueue(t)
+	return t
+}
+
+// stamp returns the time of a commit made now, which is never before that of the last.
+func stamp(now, last time.Time) time.Time {
+	at := now.Round(0).UTC()
+	if at.Before(last) {
+		return last
+	}
+	return at
+}
+
+// newChange returns what op makes of was, the version that exists.
+func newChange(op kv.Op, was *kv.Version, c commit) change {
+	v := &kv.Version{
+		Key:      op.Key,
+		Revision: c.revision,
+		Created:  c.revision,
+		Time:     c.time,
+		Author:   c.author,
+		Deleted:  op.Delete,
+	}
+	ch := change{version: v}
+	if was != nil {
+		ch.replaces = was.Revision
+		v.Created = was.Created
+	}
+	if op.Delete {
+		return ch
+	}
+	v.Value = bytes.Clone(op.Value)
+	if op.Slot != nil {
+		v.Slot.Store(op.Slot)
+	}
+	switch {
+	case op.Expiry.Kind == kv.After:
+		v.Expires = c.time.Add(op.Expiry.For)
+	case op.Expiry.Kind == kv.Keep && was != nil:
+		v.Expires = was.Expires
+	}
+	return ch
+}
+
+// lapse notes when v goes by itself. The caller holds e.mu.
+func (e *Engine) lapse(op kv.Op, v *kv.Version, elapsed time.Duration) {
+	switch {
+	case v.Expires.IsZero():
+		e.lapses.unset(v.Key)
+	case op.Expiry.Kind == kv.After:
+		e.lapses.set(v.Key, elapsed+op.Expiry.For)
+	}
+}
+
+// check returns what is wrong with txn, nil if nothing is.
+func check(txn kv.Txn) error {
+	if n := len(txn.Ops) + len(txn.Conditions); n > kv.MaxTxnOps {
+		return invalid("", fmt.Sprintf("%d conditions and changes in one transaction, at most %d are allowed", n, kv.MaxTxnOps))
+	}
+	for _, c := range txn.Conditions {
+		if problem := kv.CheckKey(c.Key); problem != "" {
+			return invalid(c.Key, problem)
+		}
+	}
+	var size int
+	seen := make(map[string]struct{}, len(txn.Ops))
+	for _, op := range txn.Ops {
+		if problem := checkOp(op); problem != "" {
+			return invalid(op.Key, problem)
+		}
+		if _, twice := seen[op.Key]; twice {
+			return invalid(op.Key, "changed twice in one transaction")
+		}
+		seen[op.Key] = struct{}{}
+		size += len(op.Key) + len(op.Value)
+	}
+	if size > kv.MaxTxnBytes {
+		return invalid("", fmt.Sprintf("%d bytes of keys and values in one transaction, at most %d are allowed", size, kv.MaxTxnBytes))
+	}
+	return nil
+}
+
+// checkOp reports what is wrong with op, "" if nothing is.
+func checkOp(op kv.Op) string {
+	problem := kv.CheckKey(op.Key)
+	switch {
+	case problem != "":
+		return problem
+	case op.Delete && (op.Value != nil || op.Expiry.Kind != kv.Keep || op.Slot != nil):
+		return "a deletion has neither value nor expiry nor slot"
+	case op.Delete:
+		return ""
+	case op.Value == nil:
+		return "a put without a value; use an empty one, or a deletion"
+	case len(op.Value) > kv.MaxValueBytes:
+		return fmt.Sprintf("value of %d bytes, at most %d are allowed", len(op.Value), kv.MaxValueBytes)
+	case op.Expiry.Kind > kv.After:
+		return "no such kind of expiry"
+	case op.Expiry.Kind == kv.After && op.Expiry.For <= 0:
+		return "an expiry must lie in the future"
+	}
+	return ""
+}
+
+func invalid(key, problem string) error {
+	return &kv.Error{Op: "commit", Key: key, Kind: kv.ErrInvalid, Err: errors.New(problem)}
+}

@@ -1,0 +1,99 @@
+package local
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
+)
+
+// emptyRevision is the newest revision of a store that has never been written: not 0,
+// which readers take for no revision at all.
+const emptyRevision kv.Revision = 1
+
+// Options say where a store is kept and how. One of Dir and Memory must be given.
+type Options struct {
+	Dir    string // the folder that holds the store; made if it does not exist
+	Memory bool   // keep nothing: the store is gone when the engine is closed
+
+	FS     FS           // nil means the operating system's
+	Clock  Clock        // nil means the machine's
+	Logger *slog.Logger // nil means silence
+
+	HistoryDuration time.Duration // see [mvcc.Options]
+	HistorySize     int64         // bytes; also how much log is kept beyond the newest snapshots
+	SegmentSize     int64         // bytes after which a segment is closed; 0 means 64 MiB
+	SnapshotSize    int64         // bytes of log after which a snapshot is written; 0 means 64 MiB
+
+	entropy io.Reader // of segment ids; nil means crypto/rand
+}
+
+// An Engine is a store in one folder, or in memory.
+type Engine struct {
+	opts  Options
+	index *mvcc.Index
+	log   *journal  // nil in memory
+	lock  io.Closer // nil in memory
+	stats counters
+
+	done     chan struct{} // closed when the writer has ended
+	failed   chan struct{} // closed when failure is set
+	released chan struct{} // closed when closing is set
+	closing  error         // what Close returns
+
+	mu      sync.Mutex // guards what follows
+	work    sync.Cond  // there is something queued, or the engine was closed
+	queue   []*ticket
+	pending map[string]*kv.Version // newest sequenced versions that cannot be read yet
+	newest  kv.Revision            // sequenced
+	last    time.Time              // of the last commit sequenced
+	time    timeline
+	lapses  lapses
+	alarm   func() bool // stops the timer of the next lapse; nil if none is set
+	failure error       // why there are no more writes
+	closed  bool
+}
+
+var (
+	_ kv.Engine    = (*Engine)(nil)
+	_ kv.Compactor = (*Engine)(nil)
+)
+
+// Stats count what an engine has done since it was opened.
+type Stats struct {
+	Commits uint64 // written
+	Groups  uint64 // of commits, written together
+	Syncs   uint64 // waits for the disk to hold a group
+	Bytes   uint64 // written to the log
+}
+
+type counters struct{ commits, groups, syncs, bytes atomic.Uint64 }
+
+// Stats returns what the engine has done so far.
+func (e *Engine) Stats() Stats {
+	return Stats{
+		Commits: e.stats.commits.Load(),
+		Groups:  e.stats.groups.Load(),
+		Syncs:   e.stats.syncs.Load(),
+		Bytes:   e.stats.bytes.Load(),
+	}
+}
+
+// Read implements [kv.Engine]. Everything that was answered has been published, so the
+// newest state that can be read is the latest.
+func (e *Engine) Read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) {
+	return e.index.Read(ctx, at)
+}
+
+// Watch implements [kv.Engine].
+func (e *Engine) Watch(prefix string, after kv.Revision) (kv.Watch, error) {
+	return e.index.Watch(prefix, after)
+}
+
+// Revisions implements [kv.Engine].
+func (e *Engine) Revisions() (oldest, newest kv.Revision) { return e.index.Revisions() }
