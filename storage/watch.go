@@ -28,11 +28,12 @@ type WatchFrom struct {
 
 // ParseWatchFrom says what the options of a watch mean together (rule K88). Whether they
 // may be combined has been checked before. Whether the end of the state is to be marked
-// is the caller's to know: it was asked for if sendInitialEvents is true.
+// is the caller's to know: it was asked for if sendInitialEvents is true. The error of a
+// version that does not parse is no [Error]: the reference answers it with a 500 (rule K81).
 func ParseWatchFrom(resourceVersion string, sendInitialEvents *bool) (WatchFrom, error) {
 	rev, err := ParseRevision(resourceVersion)
 	if err != nil {
-		return WatchFrom{}, &Error{Kind: BadRequest, Err: err}
+		return WatchFrom{}, err
 	}
 	from := WatchFrom{Revision: rev}
 	switch {

@@ -1,0 +1,278 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// Deleted is what a delete did.
+type Deleted struct {
+	// Removed is false if something holds the object, which is being deleted from now on or
+	// was already.
+	Removed bool
+	// Version is the removed object or, if it stays, the object as it is now.
+	Version storage.Version
+	// Object is the object of Version.
+	Object metav1.Object
+}
+
+// Delete removes an object or, if finalizers or its strategy hold it, marks it as being
+// deleted (sections 12 to 14 of the rules). Nil options mean the defaults. A dry run is
+// asked for in the options.
+//
+// Owner references are not followed yet, so policies that depend on them are refused.
+func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.DeleteOptions) (Deleted, error) {
+	if err := s.address(namespace, name); err != nil {
+		return Deleted{}, err
+	}
+	if o == nil {
+		o = &metav1.DeleteOptions{}
+	}
+	d := &deletion{store: s, name: name, o: o, ends: &endings{store: s}}
+	res, err := s.table.Modify(ctx, namespace, name, len(o.DryRun) > 0, d.judge)
+	if err != nil {
+		d.ends.end(ctx, Ending{Outcome: Refused})
+		return Deleted{}, s.refuse("delete", name, err)
+	}
+	out := Deleted{Removed: d.fate == goes, Version: res.Version}
+	if _, out.Object, err = decode(res.Version); err != nil {
+		return out, s.refuse("delete", name, err)
+	}
+	d.ends.end(ctx, ending(d.fate, out.Object))
+	return out, nil
+}
+
+func ending(f fate, obj metav1.Object) Ending {
+	switch f {
+	case goes:
+		return Ending{Removed, obj}
+	case lingers:
+		return Ending{Unchanged, nil}
+	}
+	return Ending{Written, obj}
+}
+
+// A deletion is one call of [Store.Delete]. Fate is that of the last attempt.
+type deletion struct {
+	store *Store
+	name  string
+	o     *metav1.DeleteOptions
+	ends  *endings
+	fate  fate
+}
+
+// judge is one attempt (rules S80 to S100 for resources without graceful deletion).
+func (d *deletion) judge(ctx context.Context, current storage.Version, _ *storage.View) (storage.Verdict, error) {
+	s := d.store
+	if !current.Exists() {
+		return storage.Verdict{}, &storage.Error{Kind: storage.NotFound, Name: d.name}
+	}
+	old, oldMeta, err := decode(current)
+	if err != nil {
+		return storage.Verdict{}, err
+	}
+	if err := checkDeleteOptions(d.o); err != nil {
+		return storage.Verdict{}, err
+	}
+	if err := d.precondition(oldMeta); err != nil {
+		return storage.Verdict{}, err
+	}
+	if err := d.ends.begin(ctx, Delete, nil, old, len(d.o.DryRun) > 0); err != nil {
+		return storage.Verdict{}, err
+	}
+	obj := old.DeepCopyObject()
+	acc, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Verdict{}, err
+	}
+	deleting := oldMeta.GetDeletionTimestamp() != nil
+	if p, ok := s.strategy.(DeletePreparer); ok && !deleting {
+		p.PrepareForDelete(ctx, obj)
+	}
+	changed := dropCollectorFinalizers(acc, d.o)
+	h := s.holdingOf(obj, acc, oldMeta)
+	if d.fate = doom(h, changed); d.fate == goes {
+		return storage.Verdict{Action: storage.Remove}, nil
+	} else if d.fate == lingers {
+		return storage.Verdict{}, nil
+	}
+	s.markDeleting(acc)
+	s.strategy.Canonicalize(obj)
+	acc.SetResourceVersion("")
+	return storage.Verdict{Action: storage.Put, Object: obj}, nil
+}
+
+// markDeleting makes the object one that is being deleted and has no time left (rule S97).
+func (s *Store) markDeleting(acc metav1.Object) {
+	now := metav1.NewTime(s.clock.Now().UTC().Truncate(secondsOnly))
+	zero := int64(0)
+	acc.SetDeletionGracePeriodSeconds(&zero)
+	if t := acc.GetDeletionTimestamp(); t == nil || t.After(now.Time) {
+		if t == nil && acc.GetGeneration() > 0 {
+			acc.SetGeneration(acc.GetGeneration() + 1)
+		}
+		acc.SetDeletionTimestamp(&now)
+	}
+}
+
+// dropCollectorFinalizers takes the garbage collector's finalizers away if the sender asks
+// for background deletion, and reports whether there were any (rules S91 to S93).
+func dropCollectorFinalizers(acc metav1.Object, o *metav1.DeleteOptions) bool {
+	background := o.OrphanDependents != nil || o.PropagationPolicy != nil
+	if !background {
+		return false
+	}
+	kept := slices.DeleteFunc(slices.Clone(acc.GetFinalizers()), func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
+	})
+	if len(kept) == len(acc.GetFinalizers()) {
+		return false
+	}
+	acc.SetFinalizers(kept)
+	return true
+}
+
+var deleteOptionsKind = schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
+
+// checkDeleteOptions refuses options that make no sense (rule S81), and those that only a
+// garbage collector could carry out: there is none yet, and an object left hanging on a
+// finalizer that nobody removes is worse than a refusal.
+func checkDeleteOptions(o *metav1.DeleteOptions) error {
+	if errs := metav1validation.ValidateDeleteOptions(o); len(errs) > 0 {
+		return apierrors.NewInvalid(deleteOptionsKind, "", errs)
+	}
+	needs := func(path, value string) error {
+		return apierrors.NewInvalid(deleteOptionsKind, "", field.ErrorList{field.Invalid(field.NewPath(path), value,
+			"owner references are not followed yet: only background deletion of the object itself is served")})
+	}
+	if p := o.PropagationPolicy; p != nil && *p != metav1.DeletePropagationBackground {
+		return needs("propagationPolicy", string(*p))
+	}
+	if o.OrphanDependents != nil && *o.OrphanDependents {
+		return needs("orphanDependents", "true")
+	}
+	return nil
+}
+
+// precondition checks the UID and the resourceVersion that the sender named. The kind
+// stands where the resource belongs: so does the reference's (rule S82).
+func (d *deletion) precondition(have metav1.Object) error {
+	p := d.o.Preconditions
+	if p == nil {
+		return nil
+	}
+	kind := schema.GroupResource{Group: d.store.kind.Group, Resource: d.store.kind.Kind}
+	if p.UID != nil && *p.UID != have.GetUID() {
+		return apierrors.NewConflict(kind, d.name, fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, have.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
+		return apierrors.NewConflict(kind, d.name, fmt.Errorf(
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, have.GetResourceVersion()))
+	}
+	return nil
+}
+
+// deleteCollectionPage is how many objects a collection delete looks at together (rule S116).
+const deleteCollectionPage = 10000
+
+// DeleteCollection deletes every object that list picks, each as [Store.Delete] would, and
+// returns them as they were (section 16 of the rules). Objects that are gone by then are
+// passed over. If some could not be deleted the error is the first of their errors; what
+// has been deleted stays so.
+func (s *Store) DeleteCollection(ctx context.Context, list ListOptions, o *metav1.DeleteOptions) (*storage.Page, error) {
+	if o == nil {
+		o = &metav1.DeleteOptions{}
+	}
+	if err := checkDeleteOptions(o); err != nil {
+		return nil, err
+	}
+	onePage := list.Limit > 0
+	if !onePage {
+		list.Limit = deleteCollectionPage
+	}
+	var all *storage.Page
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		page, err := s.List(ctx, list)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.deleteAll(ctx, page.Items, o); err != nil {
+			return nil, err
+		}
+		if all == nil {
+			all = page
+		} else {
+			all.Items = append(all.Items, page.Items...)
+		}
+		if onePage || page.Continue == "" {
+			return all, nil
+		}
+		list.Continue, list.ResourceVersion, list.ResourceVersionMatch = page.Continue, "", ""
+	}
+}
+
+// deleteAll deletes objects side by side, so that they share the store's fsyncs. Each is
+// deleted only if it still is the object that was listed.
+func (s *Store) deleteAll(ctx context.Context, items []storage.Version, o *metav1.DeleteOptions) error {
+	jobs := make(chan storage.Version)
+	failed := make(chan error)
+	workers := min(deleteWorkers, max(len(items), 1))
+	for range workers {
+		go func() {
+			var first error
+			for v := range jobs {
+				if first == nil {
+					first = s.deleteListed(ctx, v, o)
+				}
+			}
+			failed <- first
+		}()
+	}
+	for _, v := range items {
+		jobs <- v
+	}
+	close(jobs)
+	var errs []error
+	for range workers {
+		errs = append(errs, <-failed)
+	}
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i]
+	}
+	return nil
+}
+
+func (s *Store) deleteListed(ctx context.Context, v storage.Version, o *metav1.DeleteOptions) error {
+	md, err := v.Metadata()
+	if err != nil {
+		return s.refuse("delete", v.Name(), err)
+	}
+	own := o.DeepCopy()
+	if own.Preconditions == nil {
+		own.Preconditions = &metav1.Preconditions{}
+	}
+	if own.Preconditions.UID == nil {
+		own.Preconditions.UID = &md.UID
+	}
+	_, err = s.Delete(ctx, v.Namespace(), v.Name(), own)
+	var status apierrors.APIStatus
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && o.Preconditions == nil && errors.As(err, &status) {
+		return nil // gone, or replaced by another object of that name
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// address checks the namespace and the name under which an object is sought (rules S16 to S18).
+func (s *Store) address(namespace, name string) error {
+	switch {
+	case s.policy.Namespaced && namespace == "":
+		return apierrors.NewBadRequest("Namespace parameter required.")
+	case name == "":
+		return apierrors.NewBadRequest("Name parameter required.")
+	}
+	if why := path.IsValidPathSegmentName(name); len(why) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(why, ";")))
+	}
+	return nil
+}
+
+// settleNamespace makes the object's namespace that of the request (rule S43a).
+func (s *Store) settleNamespace(obj metav1.Object, namespace string) error {
+	if !s.policy.Namespaced {
+		obj.SetNamespace("")
+		return nil
+	}
+	if obj.GetNamespace() == "" {
+		obj.SetNamespace(namespace)
+	}
+	if obj.GetNamespace() != namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// born gives a new object the metadata that only the server gives, in place of whatever the
+// client sent (rules S36, S46, H87).
+func (s *Store) born(obj metav1.Object) {
+	obj.SetCreationTimestamp(metav1.NewTime(s.clock.Now().UTC().Truncate(secondsOnly)))
+	obj.SetUID(s.newUID())
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetSelfLink("")
+}
+
+// keepImmutable puts back what an update leaves out or must not touch (rule S61).
+func keepImmutable(obj, old metav1.Object) {
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	if created := old.GetCreationTimestamp(); !created.IsZero() {
+		obj.SetCreationTimestamp(created)
+	}
+	if old.GetDeletionTimestamp() != nil {
+		obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
+	obj.SetSelfLink("")
+}
+
+var metadataPath = field.NewPath("metadata")
+
+// checkNew is what is wrong with the metadata of a new object (rules S43b, S43d, H180, H182).
+func (s *Store) checkNew(obj metav1.Object) field.ErrorList {
+	return validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, s.policy.Name, metadataPath)
+}
+
+// checkSuccessor is what is wrong with the metadata of obj as the successor of old (rules
+// S62 to S64, H179).
+func (s *Store) checkSuccessor(obj, old metav1.Object) field.ErrorList {
+	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	return append(errs, validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, validation.ValidateNameFunc(s.anyName), metadataPath)...)
+}
+
+// anyName leaves the name alone: it cannot change, and what is stored is good.
+func (s *Store) anyName(string, bool) []string { return nil }
+
+// revisionNamed reads the resourceVersion that an object carries. The error is the number
+// parser's own (rule S51).
+func revisionNamed(obj metav1.Object) (kv.Revision, error) {
+	return parseUint(obj.GetResourceVersion())
+}
+
+func finalizersOf(obj metav1.Object) int { return len(obj.GetFinalizers()) }
+
+func graceOf(obj metav1.Object) int64 {
+	if g := obj.GetDeletionGracePeriodSeconds(); g != nil {
+		return *g
+	}
+	return 0
+}
+
+// revisionOf returns the revision of a version that may not exist.
+func revisionOf(v storage.Version) kv.Revision {
+	if !v.Exists() {
+		return kv.Absent
+	}
+	return v.Revision()
+}

@@ -1,0 +1,253 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// A Desire computes the version that should exist from the one that does; current is nil if
+// none does. It runs again when somebody else wrote in between, and must then compute
+// anew. It owns current and may change it; what it returns is the store's.
+type Desire func(ctx context.Context, current runtime.Object) (runtime.Object, error)
+
+// Exactly is the [Desire] for obj itself, whatever exists: a PUT.
+func Exactly(obj runtime.Object) Desire {
+	return func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
+}
+
+// UpdateOptions say how an object is updated.
+type UpdateOptions struct {
+	DryRun bool
+	// Create allows the update to create what does not exist, whatever the policy says.
+	Create bool
+	// UID, if not empty, must be that of the object (rule S45). PUT names that of its body.
+	UID types.UID
+	// Patch says that desire changes what exists, rather than putting an object in its place:
+	// that is how a conflict tells which fields the write touches.
+	Patch bool
+	// Authorize, if set, is asked before an update creates (rule H208).
+	Authorize func(ctx context.Context) error
+}
+
+// Updated is what an update did.
+type Updated struct {
+	Version storage.Version
+	Created bool
+	// Removed is set if the object went, since nothing held it any more (rule S73): the
+	// object as it would have been stored. Version then is the removed one.
+	Removed runtime.Object
+}
+
+// Update brings an object from the version that exists to the one that desire computes from
+// it (sections 7 to 11 of the rules). A write made against an older version is refused with
+// a [*ConflictError].
+func (s *Store) Update(ctx context.Context, namespace, name string, desire Desire, o UpdateOptions) (Updated, error) {
+	if err := s.address(namespace, name); err != nil {
+		return Updated{}, err
+	}
+	u := &update{store: s, namespace: namespace, name: name, desire: desire, o: o, ends: &endings{store: s}}
+	res, err := s.table.Modify(ctx, namespace, name, o.DryRun, u.judge)
+	u.conclude(ctx, res, err)
+	if err != nil {
+		return Updated{}, s.refuse("update", name, err)
+	}
+	return Updated{Version: res.Version, Created: u.created, Removed: u.removed}, nil
+}
+
+// An update is one call of [Store.Update]. The fields below ends are those of the last
+// attempt.
+type update struct {
+	store           *Store
+	namespace, name string
+	desire          Desire
+	o               UpdateOptions
+	ends            *endings
+
+	created bool
+	removed runtime.Object
+}
+
+// judge is one attempt: it says what should become of current.
+func (u *update) judge(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
+	u.created, u.removed = false, nil
+	s := u.store
+	may := leave{create: s.policy.CreateOnUpdate || u.o.Create, unconditional: s.policy.UnconditionalUpdate}
+	if !current.Exists() && !may.create {
+		return storage.Verdict{}, &storage.Error{Kind: storage.NotFound, Namespace: u.namespace, Name: u.name}
+	}
+	var old runtime.Object
+	var oldMeta metav1.Object
+	var err error
+	if current.Exists() {
+		if old, oldMeta, err = decode(current); err != nil {
+			return storage.Verdict{}, err
+		}
+	}
+	if err := u.precondition(oldMeta); err != nil {
+		return storage.Verdict{}, err
+	}
+	obj, err := u.desire(ctx, copyOf(old))
+	if err != nil {
+		return storage.Verdict{}, err
+	}
+	acc, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Verdict{}, err
+	}
+	named, err := revisionNamed(acc)
+	if err != nil && current.Exists() {
+		return storage.Verdict{}, err
+	}
+	switch decide(revisionOf(current), named, may) {
+	case creates:
+		return u.create(ctx, view, obj)
+	case conflict:
+		return storage.Verdict{}, s.conflict(current, named, obj, u.o.Patch)
+	case invalid:
+		return storage.Verdict{}, s.mustNameVersion(u.name, named)
+	}
+	acc.SetResourceVersion(current.Revision().String())
+	return u.replace(ctx, obj, old)
+}
+
+func copyOf(obj runtime.Object) runtime.Object {
+	if obj == nil {
+		return nil
+	}
+	return obj.DeepCopyObject()
+}
+
+// precondition checks the UID that the sender named (rules S45, S45a). The text shows the
+// object's place in the reference's store, as the reference does (rule K19).
+func (u *update) precondition(old metav1.Object) error {
+	var have types.UID
+	if old != nil {
+		have = old.GetUID()
+	}
+	if u.o.UID == "" || u.o.UID == have {
+		return nil
+	}
+	place := "/registry/" + u.store.path + "/"
+	if u.namespace != "" {
+		place += u.namespace + "/"
+	}
+	return &storage.Error{Kind: storage.Invalid, Namespace: u.namespace, Name: u.name, Err: fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s%s, ResourceVersion: 0, AdditionalErrorMsg: "+
+			"Precondition failed: UID in precondition: %s, UID in object meta: %s", place, u.name, u.o.UID, have)}
+}
+
+// mustNameVersion is the answer to an update that names no version and must (rule S49). The
+// resource name stands where a kind belongs: so does the reference's.
+func (s *Store) mustNameVersion(name string, named kv.Revision) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: s.resource.Group, Kind: s.resource.Resource}, name, field.ErrorList{
+		field.Invalid(metadataPath.Child("resourceVersion"), uint64(named), "must be specified for an update"),
+	})
+}
+
+// create is an attempt that finds nothing stored, and may create (rule S46).
+func (u *update) create(ctx context.Context, view *storage.View, obj runtime.Object) (storage.Verdict, error) {
+	u.created = true
+	if u.o.Authorize != nil {
+		if err := u.o.Authorize(ctx); err != nil {
+			return storage.Verdict{}, err
+		}
+	}
+	acc, err := meta.Accessor(obj)
+	if err != nil {
+		return storage.Verdict{}, err
+	}
+	acc.SetResourceVersion("")
+	u.store.born(acc)
+	if acc.GetName() == "" {
+		return storage.Verdict{}, internal("metadata.name was not generated")
+	}
+	if err := u.store.admitNew(ctx, view, u.namespace, obj, u.o.DryRun, u.ends); err != nil {
+		return storage.Verdict{}, err
+	}
+	return storage.Verdict{Action: storage.Put, Object: obj, Expiry: kv.Expiry{Kind: kv.Forever}}, nil
+}
+
+// replace is an attempt that goes on from what is stored (rules S52, S59 to S65, S70).
+func (u *update) replace(ctx context.Context, obj, old runtime.Object) (storage.Verdict, error) {
+	s := u.store
+	acc, oldMeta, err := accessors(obj, old)
+	if err != nil {
+		return storage.Verdict{}, err
+	}
+	if err := u.ends.begin(ctx, Update, obj, old, u.o.DryRun); err != nil {
+		return storage.Verdict{}, err
+	}
+	if err := s.settleNamespace(acc, u.namespace); err != nil {
+		return storage.Verdict{}, err
+	}
+	s.prepareSuccessor(ctx, obj, old)
+	errs := append(s.checkSuccessor(acc, oldMeta), s.strategy.ValidateUpdate(ctx, obj, old)...)
+	if err := s.invalid(acc, errs); err != nil {
+		return storage.Verdict{}, err
+	}
+	for _, w := range s.strategy.Warnings(ctx, obj, old) {
+		warning.AddWarning(ctx, "", w)
+	}
+	s.strategy.Canonicalize(obj)
+	if settle(s.holdingOf(obj, acc, oldMeta)) == removes {
+		u.removed = obj
+		return storage.Verdict{Action: storage.Remove}, nil
+	}
+	acc.SetResourceVersion("")
+	return storage.Verdict{Action: storage.Put, Object: obj}, nil
+}
+
+func accessors(a, b runtime.Object) (metav1.Object, metav1.Object, error) {
+	am, err := meta.Accessor(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	bm, err := meta.Accessor(b)
+	return am, bm, err
+}
+
+// prepareSuccessor brings obj into the form in which it may follow old: generation first,
+// so that only the strategy can raise it, then the strategy, then what is immutable.
+func (s *Store) prepareSuccessor(ctx context.Context, obj, old runtime.Object) {
+	acc, oldMeta, err := accessors(obj, old)
+	if err != nil {
+		return // both were decoded by a codec that checks it
+	}
+	acc.SetGeneration(oldMeta.GetGeneration())
+	s.strategy.PrepareForUpdate(ctx, obj, old)
+	keepImmutable(acc, oldMeta)
+}
+
+// holdingOf says what may hold obj, the successor of old.
+func (s *Store) holdingOf(obj runtime.Object, acc, old metav1.Object) holding {
+	h := holding{deleting: old.GetDeletionTimestamp() != nil, grace: graceOf(old), finalizers: finalizersOf(acc)}
+	if holder, ok := s.strategy.(Holder); ok {
+		h.held = holder.Holds(obj)
+	}
+	return h
+}
+
+// conclude tells the hooks what really happened.
+func (u *update) conclude(ctx context.Context, res storage.Result, err error) {
+	if err == nil && u.removed != nil {
+		how := Ending{Outcome: Removed}
+		if acc, err := meta.Accessor(u.removed); err == nil {
+			how.Object = acc
+		}
+		u.ends.end(ctx, how)
+		return
+	}
+	u.store.conclude(ctx, u.ends, res, err)
+}
