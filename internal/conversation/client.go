@@ -135,6 +135,9 @@ func (l *leftovers) note(s *sending, got *answer) {
 		if name == "" {
 			name = nameIn(s.body)
 		}
+		if name == "" {
+			return // a review, or whatever else is not kept
+		}
 		at += "/" + name
 	}
 	if got.status == http.StatusCreated {
@@ -148,14 +151,18 @@ func (l *leftovers) note(s *sending, got *answer) {
 	}
 }
 
-// object is the path of the object that a path is or lies in.
+// object is the path of the object that a path is, or whose subresource it is.
 func (l *leftovers) object(at string) string {
+	longest := ""
 	for _, made := range l.made {
-		if strings.HasPrefix(at, made+"/") {
-			return made
+		if strings.HasPrefix(at+"/", made+"/") && len(made) > len(longest) {
+			longest = made
 		}
 	}
-	return at
+	if longest == "" {
+		return at
+	}
+	return longest
 }
 
 // nameIn is the name of the object that a body holds. An answer may be a Table

@@ -185,6 +185,9 @@ func (s *Step) check() error {
 	if s.Race != nil && (s.Race.Request == nil || s.Race.Count < 1) {
 		return errors.New("a race needs a request and a count")
 	}
+	if err := s.checkRecorded(); err != nil {
+		return err
+	}
 	paths := append(append([]string(nil), s.Check.Only...), s.Check.Ignore...)
 	if s.Retry != nil {
 		for p := range s.Retry.Where {
@@ -194,6 +197,25 @@ func (s *Step) check() error {
 	for _, p := range paths {
 		if _, err := parsePath(p); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkRecorded refuses a step whose check asks for what was not recorded.
+func (s *Step) checkRecorded() error {
+	if s.Request == nil || s.Check.StatusOnly {
+		return nil
+	}
+	if len(s.Check.Only) == 0 {
+		if !s.Expect.Body.set {
+			return errors.New("records no body, and the check does not leave it out")
+		}
+		return nil
+	}
+	for _, p := range s.Check.Only {
+		if _, ok := s.Expect.Values[p]; !ok {
+			return fmt.Errorf("records no value for %s", p)
 		}
 	}
 	return nil

@@ -27,9 +27,8 @@ type fake struct {
 	token  string
 	script []*exchange
 
-	mu   sync.Mutex // guards the rest
-	at   int
-	errs []string
+	mu sync.Mutex // guards the rest
+	at int
 }
 
 // An exchange is a step that sends something, and how often it was asked for.
