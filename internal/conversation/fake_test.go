@@ -389,3 +389,25 @@ func put(tree any, p path, v any) any {
 	}
 	return list
 }
+
+// serve answers as RoundTrip does, over a connection.
+func (f *fake) serve(w http.ResponseWriter, q *http.Request) {
+	response, err := f.RoundTrip(q)
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	defer response.Body.Close()
+	for name, values := range response.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(response.StatusCode)
+	flush := http.NewResponseController(w)
+	piece := make([]byte, 100)
+	for err == nil {
+		_ = flush.Flush()
+		var n int
+		n, err = response.Body.Read(piece)
+		_, _ = w.Write(piece[:n])
+	}
+}

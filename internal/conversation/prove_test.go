@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"testing"
@@ -190,3 +192,25 @@ func treeChanges(at string, tree any, set func(any)) (changes []change) {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// What passes in memory passes over TLS and HTTP/2 as well, with streams that
+// arrive piece by piece.
+func TestTheRunnerSpeaksHTTP(t *testing.T) {
+	for _, c := range load(t) {
+		f := newFake(t, c, testToken)
+		if c.Topic != "watch" || slices.ContainsFunc(f.script, func(x *exchange) bool { return x.step.Retry != nil }) {
+			continue // a retry takes its time
+		}
+		t.Run(c.ID(), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
+			server.EnableHTTP2 = true
+			server.StartTLS()
+			defer server.Close()
+			client := &Client{BaseURL: server.URL, Token: "t", HTTP: server.Client()}
+			if result := c.Run(t.Context(), client, testToken); !result.Passed() {
+				t.Error(result)
+			}
+		})
+	}
+}
