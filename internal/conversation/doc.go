@@ -35,5 +35,5 @@
 // [RunAll] is a test of all conversations with the list of those that do not
 // pass yet, which may only shrink. To see why one fails:
 //
-//	go test ./internal/conversation -run 'TestConversations/create/generated_names' -v
+//	go test ./internal/conversation -run 'TestConversations/create/creating_a_configmap' -v
 package conversation

@@ -19,7 +19,7 @@ const pendingFile = "testdata/pending.txt"
 // PAWL_CONVERSATIONS_CA, or not at all with PAWL_CONVERSATIONS_INSECURE=1. With
 // PAWL_CONVERSATIONS_PRUNE=1 those that pass are struck off pending.txt.
 //
-//	go test ./internal/conversation -run 'TestConversations/create/generated_names' -v
+//	go test ./internal/conversation -run 'TestConversations/create/creating_a_configmap' -v
 func TestConversations(t *testing.T) {
 	url := os.Getenv("PAWL_CONVERSATIONS_URL")
 	if url == "" {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// The recordings are what was recorded, byte for byte. SHA256SUMS is checked
-// against the same file that came with them.
+// The recordings are what was recorded, byte for byte: SHA256SUMS was made from
+// the files as they came, and whoever changes a recording has to change it too.
 func TestTheRecordingsAreUntouched(t *testing.T) {
 	sums, err := os.ReadFile("testdata/SHA256SUMS")
 	if err != nil {
