@@ -97,3 +97,30 @@ func (e *Engine) Watch(prefix string, after kv.Revision) (kv.Watch, error) {
 
 // Revisions implements [kv.Engine].
 func (e *Engine) Revisions() (oldest, newest kv.Revision) { return e.index.Revisions() }
+
+// Compact implements [kv.Compactor]. That history is gone is written to the log too, so
+// that it does not come back when the store is opened again.
+func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
+	if _, newest := e.index.Revisions(); rev > newest {
+		return &kv.Error{Op: "compact", Want: rev, Have: newest, Kind: kv.ErrFuture}
+	}
+	t := &ticket{commit: commit{forget: max(rev, emptyRevision)}, done: make(chan struct{})}
+	e.mu.Lock()
+	failure, closed := e.failure, e.closed
+	if failure == nil && !closed {
+		e.enqueue(t)
+	}
+	e.mu.Unlock()
+	switch {
+	case failure != nil:
+		return &kv.Error{Op: "compact", Kind: kv.ErrReadOnly, Err: failure}
+	case closed:
+		return &kv.Error{Op: "compact", Kind: kv.ErrClosed}
+	}
+	select {
+	case <-t.done:
+		return t.err
+	case <-ctx.Done():
+		return &kv.Error{Op: "compact", Kind: kv.ErrUnknown, Err: ctx.Err()}
+	}
+}

@@ -58,6 +58,9 @@ func start(opts Options, index *mvcc.Index, log *journal) *Engine {
 		time:     newTimeline(opts.Clock),
 	}
 	e.work.L = &e.mu
+	if log != nil {
+		log.stats = &e.stats
+	}
 	go e.write()
 	return e
 }

@@ -1,18 +1,21 @@
 package local
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
 )
 
-// A commit is what one record holds: the changes of one revision, or, if it has none, the
-// order to forget what only older revisions need.
+// A commit is what one record holds.
 type commit struct {
 	revision kv.Revision
 	time     time.Time
 	author   kv.Author
 	changes  []change
+	forget   kv.Revision // instead of changes: forget what only older revisions need
 }
 
 // A change is one key's part in a commit.
@@ -28,4 +31,214 @@ func (c *commit) size() int {
 		size += 64 + len(ch.version.Key) + len(ch.version.Value)
 	}
 	return size
+}
+
+// The kinds of record.
+const (
+	commitRecord = 1 + iota
+	forgetRecord
+	endRecord // nothing follows: the store was closed
+)
+
+// The flags of an op.
+const (
+	deleteFlag  = 1 << iota
+	expiresFlag // the time at which the key goes follows
+	knownFlags  = deleteFlag | expiresFlag
+)
+
+// appendCommit appends the record of c to b.
+func appendCommit(b []byte, c *commit) []byte {
+	if c.forget != 0 {
+		return binary.AppendUvarint(append(b, forgetRecord), uint64(c.forget))
+	}
+	b = append(b, commitRecord)
+	b = binary.AppendUvarint(b, uint64(c.revision))
+	b = binary.AppendVarint(b, c.time.UnixNano())
+	b = appendAuthor(b, c.author)
+	b = binary.AppendUvarint(b, uint64(len(c.changes)))
+	for _, ch := range c.changes {
+		b = appendChange(b, ch)
+	}
+	return b
+}
+
+func appendChange(b []byte, ch change) []byte {
+	v := ch.version
+	var flags byte
+	if v.Deleted {
+		flags |= deleteFlag
+	}
+	if !v.Expires.IsZero() {
+		flags |= expiresFlag
+	}
+	b = append(b, flags)
+	b = appendString(b, v.Key)
+	b = binary.AppendUvarint(b, uint64(ch.replaces))
+	b = binary.AppendUvarint(b, uint64(v.Created))
+	if !v.Expires.IsZero() {
+		b = binary.AppendVarint(b, v.Expires.UnixNano())
+	}
+	if !v.Deleted {
+		b = appendString(b, v.Value)
+	}
+	return b
+}
+
+func appendAuthor(b []byte, a kv.Author) []byte {
+	b = appendString(b, a.User)
+	b = appendString(b, a.Manager)
+	b = appendString(b, a.Verb)
+	return appendString(b, a.Subresource)
+}
+
+func appendString[T string | []byte](b []byte, s T) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+// A reader takes fields off the front of a checked payload. After the first thing that
+// does not fit it returns zero values, and err says what it was.
+type reader struct {
+	rest    []byte
+	err     error
+	authors map[string]string // so that equal names share memory
+}
+
+func (r *reader) fail(what string) {
+	if r.err == nil {
+		r.err = errors.New(what)
+		r.rest = nil
+	}
+}
+
+func (r *reader) byte() byte {
+	if len(r.rest) == 0 {
+		r.fail("ends in the middle of a record")
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *reader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.fail("holds a number that is cut off or too large")
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) revision() kv.Revision { return kv.Revision(r.uvarint()) }
+
+func (r *reader) time() time.Time {
+	n, size := binary.Varint(r.rest)
+	if size <= 0 {
+		r.fail("holds a time that is cut off or too large")
+		return time.Time{}
+	}
+	r.rest = r.rest[size:]
+	return time.Unix(0, n).UTC()
+}
+
+// bytes returns a part of the payload, which must be copied to be kept.
+func (r *reader) bytes() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) {
+		r.fail("holds a length that points past its end")
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// count returns a number of things that take at least a byte each.
+func (r *reader) count() int {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) {
+		r.fail("holds a count that is too large")
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) author() kv.Author {
+	return kv.Author{User: r.name(), Manager: r.name(), Verb: r.name(), Subresource: r.name()}
+}
+
+// maxNames is how many different names are shared; beyond it each costs its memory.
+const maxNames = 4096
+
+func (r *reader) name() string {
+	b := r.bytes()
+	if s, ok := r.authors[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(r.authors) < maxNames {
+		if r.authors == nil {
+			r.authors = map[string]string{}
+		}
+		r.authors[s] = s
+	}
+	return s
+}
+
+// value returns a copy of the bytes that follow, not nil even if there are none.
+func (r *reader) value() []byte {
+	return append(make([]byte, 0), r.bytes()...)
+}
+
+// record returns the next record. End says that it is an end mark and holds no commit.
+func (r *reader) record() (c *commit, end bool) {
+	switch kind := r.byte(); {
+	case r.err != nil:
+	case kind == commitRecord:
+		return r.commit(), false
+	case kind == forgetRecord:
+		return &commit{forget: r.revision()}, false
+	case kind == endRecord:
+		return nil, true
+	default:
+		r.fail(fmt.Sprintf("holds a record of kind %d, which this version does not know", kind))
+	}
+	return nil, false
+}
+
+func (r *reader) commit() *commit {
+	c := &commit{revision: r.revision(), time: r.time(), author: r.author()}
+	n := r.count()
+	for range n {
+		c.changes = append(c.changes, r.change(c))
+		if r.err != nil {
+			return nil
+		}
+	}
+	return c
+}
+
+func (r *reader) change(c *commit) change {
+	flags := r.byte()
+	if flags&^knownFlags != 0 {
+		r.fail("holds a change with flags that this version does not know")
+	}
+	v := &kv.Version{Key: string(r.bytes()), Revision: c.revision, Time: c.time, Author: c.author}
+	ch := change{version: v, replaces: r.revision()}
+	v.Created = r.revision()
+	if flags&expiresFlag != 0 {
+		v.Expires = r.time()
+	}
+	if flags&deleteFlag != 0 {
+		v.Deleted = true
+	} else {
+		v.Value = r.value()
+	}
+	if problem := kv.CheckKey(v.Key); r.err == nil && problem != "" {
+		r.fail("holds a bad key: " + problem)
+	}
+	return ch
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -73,7 +74,9 @@ func (e *Engine) store(group []*ticket) error {
 // publish makes group readable and answers its writers.
 func (e *Engine) publish(group []*ticket) {
 	var versions []*kv.Version
+	var forget kv.Revision
 	for _, t := range group {
+		forget = max(forget, t.forget)
 		for _, c := range t.changes {
 			versions = append(versions, c.version)
 		}
@@ -81,6 +84,9 @@ func (e *Engine) publish(group []*ticket) {
 	if len(versions) > 0 {
 		newest := versions[len(versions)-1].Revision
 		e.index.Publish(e.opts.Clock.Now(), newest, versions)
+	}
+	if forget > 0 {
+		e.index.Compact(context.Background(), forget) // no newer than what could be read when it was asked for
 	}
 	e.mu.Lock()
 	for _, v := range versions {

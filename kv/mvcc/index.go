@@ -24,6 +24,18 @@ type Options struct {
 	Bytes    int64         // what all tables' history may occupy; 0 means 512 MiB
 }
 
+// Limits returns opts with what is left out filled in.
+func Limits(opts Options) Options {
+	if opts.Duration == 0 {
+		opts.Duration = time.Hour
+	}
+	if opts.Bytes == 0 {
+		opts.Bytes = 512 << 20
+	}
+	opts.Duration = max(opts.Duration, MinHistory)
+	return opts
+}
+
 // A Base is the state that an index starts from.
 type Base struct {
 	Revision kv.Revision            // at least 1: readers take 0 for nothing
@@ -54,15 +66,8 @@ type Index struct {
 
 // New returns an index that shows base.
 func New(opts Options, base Base) *Index {
-	if opts.Duration == 0 {
-		opts.Duration = time.Hour
-	}
-	if opts.Bytes == 0 {
-		opts.Bytes = 512 << 20
-	}
-	opts.Duration = max(opts.Duration, MinHistory)
 	x := &Index{
-		opts:    opts,
+		opts:    Limits(opts),
 		tree:    btree.NewMap[string, *kv.Version](0),
 		tables:  map[string]*table{},
 		spaces:  map[string]*topic{},

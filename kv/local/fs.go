@@ -1,0 +1,134 @@
+package local
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// An FS is the part of a file system that a store needs. Names are paths as
+// [filepath.Join] makes them. Errors for what does not exist are [fs.ErrNotExist].
+type FS interface {
+	// MkdirAll makes dir and what it lies in, for the owner alone.
+	MkdirAll(dir string) error
+	// List returns the names in dir, without their path.
+	List(dir string) ([]string, error)
+	// Open opens a file for reading.
+	Open(name string) (File, error)
+	// Create makes a file, or empties the one that is there, for writing.
+	Create(name string) (File, error)
+	// Append opens a file that exists, for writing after its end.
+	Append(name string) (File, error)
+	// Rename gives a closed file another name, replacing what had it.
+	Rename(from, to string) error
+	Remove(name string) error
+	// SyncDir returns once the names in dir are on disk as they are.
+	SyncDir(dir string) error
+	// Lock takes the lock that name stands for, until closed or the process ends. If
+	// another holds it the error is an [*InUseError].
+	Lock(name string) (io.Closer, error)
+}
+
+// A File is an open file of an [FS].
+type File interface {
+	io.Reader
+	io.Writer
+	io.Closer
+	// Sync returns once what was written is on disk.
+	Sync() error
+	Size() (int64, error)
+}
+
+// An InUseError says that another process, or another engine of this one, has the store open.
+type InUseError struct {
+	Dir string
+	PID int // who holds it; 0 if that cannot be told
+}
+
+// Error says who holds the folder, and what to do.
+func (e *InUseError) Error() string {
+	who := "another pawl"
+	if e.PID != 0 {
+		who = fmt.Sprintf("another pawl (pid %d)", e.PID)
+	}
+	return fmt.Sprintf("%s is in use by %s; stop that one, or give this one a folder of its own", e.Dir, who)
+}
+
+// OS is the file system of the machine.
+var OS FS = osFS{}
+
+type osFS struct{}
+
+type osFile struct{ *os.File }
+
+func (f osFile) Sync() error { return syncFile(f.File) }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (osFS) MkdirAll(dir string) error { return os.MkdirAll(dir, 0o700) }
+
+func (osFS) List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, err
+}
+
+func (osFS) Open(name string) (File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Create(name string) (File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Append(name string) (File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
+func (osFS) Remove(name string) error     { return os.Remove(name) }
+func (osFS) SyncDir(dir string) error     { return syncDir(dir) }
+
+func (osFS) Lock(name string) (io.Closer, error) {
+	f, err := lockFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	if f == nil {
+		return nil, &InUseError{Dir: filepath.Dir(name), PID: readPID(name)}
+	}
+	// The number is for people; it is the lock that counts.
+	if err := f.Truncate(0); err == nil {
+		fmt.Fprintf(f, "%d\n", os.Getpid())
+	}
+	return f, nil
+}
+
+func readPID(name string) int {
+	text, _ := os.ReadFile(name)
+	var pid int
+	fmt.Sscan(string(text), &pid)
+	return pid
+}

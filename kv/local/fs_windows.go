@@ -1,0 +1,31 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// errSharingViolation is what Windows answers when another has the file open.
+const errSharingViolation = syscall.Errno(32)
+
+// lockFile opens name so that others may read but not write it, which is the lock; the
+// file is nil if another holds it.
+func lockFile(name string) (*os.File, error) {
+	path, err := syscall.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, syscall.FILE_SHARE_READ,
+		nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	switch {
+	case err == nil:
+		return os.NewFile(uintptr(h), name), nil
+	case errors.Is(err, errSharingViolation):
+		return nil, nil
+	}
+	return nil, err
+}
+
+// syncDir does nothing: Windows keeps names by itself, and cannot be asked to.
+func syncDir(string) error { return nil }

@@ -1,0 +1,271 @@
+package local
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+const (
+	defaultSegmentSize  = 64 << 20
+	defaultSnapshotSize = 64 << 20
+)
+
+// A journal is the store's folder: the log that is being written and the snapshots. One
+// goroutine appends.
+type journal struct {
+	opts  Options
+	stats *counters
+
+	file    File // the segment being written; nil until the first append
+	segment segment
+	size    int64 // of segment; 0 if the next append is to begin one
+	buf     []byte
+	next    kv.Revision // that the next commit will have
+	last    time.Time   // of the last commit
+
+	mu           sync.Mutex    // guards what follows
+	segments     []segmentFile // in order of first
+	snapshots    []snapshotFile
+	fresh        int64 // bytes of log since the newest snapshot was begun
+	freshFiles   int   // segments begun since
+	snapshotting bool
+	stop         bool // there will be no more snapshots
+	idle         sync.WaitGroup
+}
+
+// A segmentFile is a file of the log.
+type segmentFile struct {
+	first kv.Revision
+	size  int64
+}
+
+// A snapshotFile is a snapshot on disk.
+type snapshotFile struct {
+	rev  kv.Revision
+	time time.Time // of the last commit that it holds
+	size int64
+}
+
+func newJournal(opts Options) *journal {
+	if opts.FS == nil {
+		opts.FS = OS
+	}
+	opts.SegmentSize = cmp.Or(opts.SegmentSize, defaultSegmentSize)
+	opts.SnapshotSize = cmp.Or(opts.SnapshotSize, defaultSnapshotSize)
+	if opts.entropy == nil {
+		opts.entropy = rand.Reader
+	}
+	return &journal{opts: opts, stats: &counters{}, next: emptyRevision + 1, last: time.Unix(0, 0).UTC()}
+}
+
+func (j *journal) logDir() string  { return filepath.Join(j.opts.Dir, "log") }
+func (j *journal) snapDir() string { return filepath.Join(j.opts.Dir, "snap") }
+
+func (j *journal) segmentName(first kv.Revision) string {
+	return filepath.Join(j.logDir(), fmt.Sprintf("%016x.seg", uint64(first)))
+}
+
+func (j *journal) snapshotName(rev kv.Revision) string {
+	return filepath.Join(j.snapDir(), fmt.Sprintf("%016x.snap", uint64(rev)))
+}
+
+// parseName returns the revision in the name of a file of the store.
+func parseName(name, ext string) (kv.Revision, bool) {
+	hex, ok := strings.CutSuffix(name, ext)
+	if !ok || len(hex) != 16 {
+		return 0, false
+	}
+	rev, err := strconv.ParseUint(hex, 16, 64)
+	return kv.Revision(rev), err == nil
+}
+
+// append writes commits as one frame, and returns once it is on disk. After an error the
+// journal must not be appended to again: what is on disk is unknown.
+func (j *journal) append(commits []*commit) error {
+	if err := j.ready(); err != nil {
+		return err
+	}
+	b := beginFrame(j.buf[:0], j.segment, j.next)
+	for _, c := range commits {
+		b = appendCommit(b, c)
+		if c.forget == 0 {
+			j.next, j.last = c.revision+1, c.time
+		}
+	}
+	j.keepBuffer(b)
+	return j.put(b)
+}
+
+// ready sees that there is a segment to write to. One left by an earlier run goes on only
+// if it holds no commit: its name is the one that a new segment would have.
+func (j *journal) ready() (err error) {
+	switch {
+	case j.size == 0 || j.segment.first < j.next && (j.file == nil || j.size >= j.opts.SegmentSize):
+		return j.rotate()
+	case j.file == nil:
+		j.file, err = j.opts.FS.Append(j.segmentName(j.segment.first))
+	}
+	return err
+}
+
+// keepBuffer keeps b for the next frame, unless it is unusually large.
+func (j *journal) keepBuffer(b []byte) {
+	const keepBytes = 4 << 20
+	j.buf = nil
+	if cap(b) <= keepBytes {
+		j.buf = b
+	}
+}
+
+// put writes the frame in b and waits for the disk.
+func (j *journal) put(b []byte) error {
+	endFrame(b)
+	if _, err := j.file.Write(b); err != nil {
+		return fmt.Errorf("write %s: %w", j.segmentName(j.segment.first), err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", j.segmentName(j.segment.first), err)
+	}
+	j.stats.syncs.Add(1)
+	j.stats.bytes.Add(uint64(len(b)))
+	j.size += int64(len(b))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.segments[len(j.segments)-1].size = j.size
+	j.fresh += int64(len(b))
+	return nil
+}
+
+// rotate begins a segment. Everything in the one before it has been synced.
+func (j *journal) rotate() error {
+	if j.file != nil {
+		if err := j.file.Close(); err != nil {
+			return err
+		}
+		j.file = nil
+	}
+	var id [8]byte
+	if _, err := io.ReadFull(j.opts.entropy, id[:]); err != nil {
+		return fmt.Errorf("make a segment id: %w", err)
+	}
+	s := segment{le.Uint64(id[:]), j.next}
+	f, err := j.createSegment(s)
+	if err != nil {
+		return err
+	}
+	j.file, j.segment, j.size = f, s, headerBytes
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.segments = append(j.segments, segmentFile{s.first, headerBytes})
+	j.freshFiles++
+	return nil
+}
+
+// createSegment makes the file of s. Its head is on disk before any frame is written, so
+// only a file without frames can have a torn head.
+func (j *journal) createSegment(s segment) (File, error) {
+	name := j.segmentName(s.first)
+	f, err := j.opts.FS.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(s.append(nil))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = j.opts.FS.SyncDir(j.logDir())
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("begin %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// close ends the journal; clean says that everything written to it has been synced.
+func (j *journal) close(clean bool) error {
+	j.mu.Lock()
+	j.stop = true
+	j.mu.Unlock()
+	j.idle.Wait()
+	if j.file == nil {
+		return nil
+	}
+	var err error
+	if clean {
+		err = j.put(append(beginFrame(j.buf[:0], j.segment, j.next), endRecord))
+	}
+	return errors.Join(err, j.file.Close())
+}
+
+// writeWhole makes a file that is there wholly or not at all.
+func writeWhole(fs FS, name string, write func(io.Writer) error) error {
+	tmp := name + ".tmp"
+	f, err := fs.Create(tmp)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		fs.Remove(tmp)
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := fs.Rename(tmp, name); err != nil {
+		return err
+	}
+	return fs.SyncDir(filepath.Dir(name))
+}
+
+// readWhole returns what the file of that name holds.
+func readWhole(fs FS, name string) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// list returns the revisions of the files in dir with that extension, in order, and
+// removes what a crash left half made.
+func (j *journal) list(dir, ext string) ([]kv.Revision, error) {
+	names, err := j.opts.FS.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var revs []kv.Revision
+	for _, name := range names {
+		if rev, ok := parseName(name, ext); ok {
+			revs = append(revs, rev)
+		} else if strings.HasSuffix(name, ext+".tmp") {
+			if err := j.opts.FS.Remove(filepath.Join(dir, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.Sort(revs)
+	return revs, nil
+}

@@ -1,0 +1,324 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
+)
+
+// lockName is the file whose lock makes a folder one engine's.
+const lockName = "lock"
+
+const restoreAdvice = "restore the folder from a backup, or, to give up everything written from there on, move this file and all later ones of the log away"
+
+// openDir opens the store in a folder.
+func openDir(ctx context.Context, opts Options) (*Engine, error) {
+	j := newJournal(opts)
+	if err := j.opts.FS.MkdirAll(opts.Dir); err != nil {
+		return nil, err
+	}
+	lock, err := j.opts.FS.Lock(filepath.Join(opts.Dir, lockName))
+	if err != nil {
+		return nil, err
+	}
+	began := opts.Clock.Now()
+	l, err := j.open(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("kv/local: open: %w", err), lock.Close())
+	}
+	_, newest := l.index.Revisions()
+	opts.Logger.Debug("opened the store", "dir", opts.Dir, "revision", newest, "took", opts.Clock.Now().Sub(began))
+	e := start(j.opts, l.index, j)
+	e.lock = lock
+	e.resume(l)
+	return e, nil
+}
+
+// resume goes on where the log ends: no commit is older than its last, and what expires does.
+func (e *Engine) resume(l *loader) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = l.last
+	now, elapsed := e.time.now()
+	since := stamp(now, e.last)
+	for key := range l.expiring {
+		if v := e.index.Newest().Get(key); v != nil && !v.Expires.IsZero() {
+			e.lapses.set(key, elapsed+v.Expires.Sub(since))
+		}
+	}
+	e.arm(elapsed)
+}
+
+// open makes what is missing of the folder, and loads what it holds.
+func (j *journal) open(ctx context.Context) (*loader, error) {
+	if err := j.prepare(); err != nil {
+		return nil, err
+	}
+	snapshots, err := j.list(j.snapDir(), ".snap")
+	if err != nil {
+		return nil, err
+	}
+	segments, err := j.list(j.logDir(), ".seg")
+	if err != nil {
+		return nil, err
+	}
+	l, err := j.loadBase(snapshots, len(segments) > 0 && segments[0] == emptyRevision+1)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.replay(ctx, l, segments); err != nil {
+		return nil, err
+	}
+	l.flush()
+	l.index.Trim(j.opts.Clock.Now())
+	j.next, j.last = l.next, l.last
+	j.freshFiles = len(j.segments)
+	for _, s := range j.segments {
+		if len(j.snapshots) == 0 || s.first > j.snapshots[len(j.snapshots)-1].rev {
+			j.fresh += s.size
+		}
+	}
+	return l, nil
+}
+
+// prepare makes the folders, keeps them out of version control, and sees that they are
+// on disk before anything in them is relied upon.
+func (j *journal) prepare() error {
+	fsys, dir := j.opts.FS, j.opts.Dir
+	_, err := fsys.List(j.snapDir())
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := fsys.MkdirAll(j.logDir()); err != nil {
+		return err
+	}
+	ignore := filepath.Join(dir, ".gitignore")
+	if err := writeWhole(fsys, ignore, func(w io.Writer) error {
+		_, err := io.WriteString(w, "*\n")
+		return err
+	}); err != nil {
+		return err
+	}
+	// Made last: where it is, everything is.
+	if err := fsys.MkdirAll(j.snapDir()); err != nil {
+		return err
+	}
+	return errors.Join(fsys.SyncDir(dir), fsys.SyncDir(filepath.Dir(filepath.Clean(dir))))
+}
+
+// loadBase loads what the history that is kept begins with: the empty store if the log
+// is whole, otherwise the oldest snapshot. It looks at the heads of the others.
+func (j *journal) loadBase(revs []kv.Revision, whole bool) (*loader, error) {
+	l := &loader{next: j.next, last: j.last, expiring: map[string]struct{}{}, names: map[string]string{}}
+	if whole || len(revs) == 0 {
+		l.index = emptyStore(j.opts)
+	}
+	for i, rev := range revs {
+		err := j.eachSnapshot(rev, func(r *snapshotReader, size int64) error {
+			if r.head.rev != rev {
+				return r.damage("its name does not fit its head")
+			}
+			j.snapshots = append(j.snapshots, snapshotFile{rev, r.head.time, size})
+			if i > 0 || whole {
+				return nil
+			}
+			l.index = mvcc.New(j.opts.history(), mvcc.Base{
+				Revision: rev, Versions: l.note(r.versions()), Tables: r.tables, Floor: r.head.floor,
+			})
+			l.next, l.last = rev+1, r.head.time
+			return r.err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// eachSnapshot calls f with a reader of the snapshot at rev.
+func (j *journal) eachSnapshot(rev kv.Revision, f func(r *snapshotReader, size int64) error) error {
+	name := j.snapshotName(rev)
+	file, err := j.opts.FS.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	size, err := file.Size()
+	if err != nil {
+		return err
+	}
+	r, err := newSnapshotReader(name, file, size)
+	if err != nil {
+		return err
+	}
+	return f(r, size)
+}
+
+// replay loads the segments, in order of their first revisions.
+func (j *journal) replay(ctx context.Context, l *loader, firsts []kv.Revision) error {
+	for i, first := range firsts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		last := i == len(firsts)-1
+		if !last && firsts[i+1] <= l.next && first < l.next {
+			// All of it is in the snapshot; the next tidying removes it.
+			j.segments = append(j.segments, segmentFile{first: first})
+			continue
+		}
+		data, err := readWhole(j.opts.FS, j.segmentName(first))
+		if err != nil {
+			return err
+		}
+		size, err := j.replaySegment(l, first, data, last)
+		if err != nil {
+			return err
+		}
+		if j.size = size; size > 0 {
+			j.segments = append(j.segments, segmentFile{first, size})
+		}
+	}
+	return nil
+}
+
+// replaySegment loads one segment and returns how long it is now. The last one may end
+// in a group that a crash tore; that is cut off, and 0 returned if nothing was left.
+func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last bool) (int64, error) {
+	name := j.segmentName(first)
+	s, problem := parseSegment(data)
+	switch {
+	case problem != "" && last && len(data) <= headerBytes:
+		return j.cut(name, data, 0, "its head was being written")
+	case problem != "":
+		return 0, &DamageError{name, 0, problem, restoreAdvice}
+	case s.first != first:
+		return 0, &DamageError{name, 0, "its name does not fit its head", restoreAdvice}
+	case first > l.next:
+		return 0, &DamageError{name, 0, fmt.Sprintf("revisions %d to %d are missing before it", l.next, first-1),
+			"put back the files of the log that were taken away"}
+	}
+	j.segment = s
+	clean := false
+	for off := headerBytes; off < len(data); {
+		f, size, problem := parseFrame(data[off:], s)
+		if problem != "" {
+			if last && findFrame(data[off+1:], s) < 0 {
+				return j.cut(name, data, off, problem)
+			}
+			return 0, &DamageError{name, int64(off), problem, restoreAdvice}
+		}
+		end, err := l.frame(f)
+		if err != nil {
+			return 0, &DamageError{name, int64(off), err.Error(), restoreAdvice}
+		}
+		clean = end
+		off += size
+	}
+	if last && !clean {
+		j.opts.Logger.Info("the store was not closed the last time; nothing is missing", "file", name)
+	}
+	return int64(len(data)), nil
+}
+
+// cut takes the torn end off a segment: what was being written when the process or the
+// machine stopped, and so was never acknowledged.
+func (j *journal) cut(name string, data []byte, at int, problem string) (int64, error) {
+	j.opts.Logger.Warn("a group of commits was being written when the store stopped, and was not acknowledged; it is cut off",
+		"file", name, "offset", at, "bytes", len(data)-at, "problem", problem)
+	if at > headerBytes {
+		err := writeWhole(j.opts.FS, name, func(w io.Writer) error {
+			_, err := w.Write(data[:at])
+			return err
+		})
+		return int64(at), err
+	}
+	if err := j.opts.FS.Remove(name); err != nil {
+		return 0, err
+	}
+	return 0, j.opts.FS.SyncDir(j.logDir())
+}
+
+// A loader fills an index from the log.
+type loader struct {
+	index    *mvcc.Index
+	next     kv.Revision // that the next commit must have
+	last     time.Time   // of the last commit
+	batch    []*kv.Version
+	expiring map[string]struct{} // keys that had an expiry at some time
+	names    map[string]string
+}
+
+// loadBatch is how many versions are published at a time while loading.
+const loadBatch = 1024
+
+// note passes versions on and remembers which expire.
+func (l *loader) note(versions func(func(*kv.Version) bool)) func(func(*kv.Version) bool) {
+	return func(yield func(*kv.Version) bool) {
+		for v := range versions {
+			if !v.Expires.IsZero() {
+				l.expiring[v.Key] = struct{}{}
+			}
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// frame loads the commits of f, and says whether it ends in an end mark.
+func (l *loader) frame(f frame) (end bool, err error) {
+	r := &reader{rest: f.payload, authors: l.names}
+	for len(r.rest) > 0 {
+		var c *commit
+		c, end = r.record()
+		if c != nil {
+			l.commit(r, c)
+		}
+	}
+	if r.err != nil {
+		return false, fmt.Errorf("a frame whose checksum is right %w", r.err)
+	}
+	return end, nil
+}
+
+// commit loads one commit, unless the snapshot held it already.
+func (l *loader) commit(r *reader, c *commit) {
+	switch {
+	case c.forget != 0:
+		l.flush()
+		if _, newest := l.index.Revisions(); c.forget <= newest {
+			l.index.Compact(context.Background(), c.forget)
+		}
+		return
+	case c.revision < l.next:
+		return
+	case c.revision > l.next:
+		r.fail(fmt.Sprintf("holds revision %d where %d should come", c.revision, l.next))
+		return
+	}
+	for _, ch := range c.changes {
+		if !ch.version.Expires.IsZero() {
+			l.expiring[ch.version.Key] = struct{}{}
+		}
+		l.batch = append(l.batch, ch.version)
+	}
+	l.next, l.last = c.revision+1, c.time
+	if len(l.batch) >= loadBatch {
+		l.flush()
+	}
+}
+
+// flush publishes what has been loaded.
+func (l *loader) flush() {
+	if len(l.batch) > 0 {
+		l.index.Publish(l.last, l.next-1, l.batch)
+		l.batch = nil
+	}
+}

@@ -1,0 +1,312 @@
+package local
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+const (
+	snapshotMagic     = "pawl snp"
+	snapshotHeadBytes = 48
+	blockBytes        = 12       // the head of a block
+	blockTarget       = 64 << 10 // a block is ended when its payload reaches this
+)
+
+// The kinds of block.
+const (
+	tablesBlock   = 1 + iota // the last change to each table
+	versionsBlock            // versions in key order
+	lastBlock                // how many versions there were
+)
+
+// A snapshotHead is the head of a snapshot file.
+type snapshotHead struct {
+	rev   kv.Revision
+	time  time.Time   // of the last commit at rev
+	floor kv.Revision // no older revision may be read
+}
+
+func (h snapshotHead) append(b []byte) []byte {
+	head := len(b)
+	b = append(b, snapshotMagic...)
+	b = le.AppendUint32(b, formatVersion)
+	b = le.AppendUint32(b, 0)
+	b = le.AppendUint64(b, uint64(h.rev))
+	b = le.AppendUint64(b, uint64(h.time.UnixNano()))
+	b = le.AppendUint64(b, uint64(h.floor))
+	b = le.AppendUint64(b, 0) // room
+	le.PutUint32(b[head+12:], headerSum(b[head:]))
+	return b
+}
+
+// parseSnapshotHead returns the head of a snapshot, or what is wrong with it.
+func parseSnapshotHead(b []byte) (h snapshotHead, problem string) {
+	switch {
+	case len(b) < snapshotHeadBytes || string(b[:8]) != snapshotMagic:
+		return h, "this is not the head of a snapshot"
+	case le.Uint32(b[8:]) > formatVersion:
+		return h, fmt.Sprintf("format %d was written by a newer pawl, this one knows up to %d", le.Uint32(b[8:]), formatVersion)
+	case headerSum(b[:snapshotHeadBytes]) != le.Uint32(b[12:]):
+		return h, "the head's checksum is wrong"
+	}
+	h.rev = kv.Revision(le.Uint64(b[16:]))
+	h.time = time.Unix(0, int64(le.Uint64(b[24:]))).UTC()
+	h.floor = kv.Revision(le.Uint64(b[32:]))
+	return h, ""
+}
+
+// A blockWriter writes the blocks of a snapshot.
+type blockWriter struct {
+	out     io.Writer
+	ordinal uint32
+	buf     []byte
+	authors map[kv.Author]int // of this block
+}
+
+func (w *blockWriter) begin(kind byte) {
+	w.buf = append(w.buf[:0], make([]byte, blockBytes)...)
+	w.buf = append(w.buf, kind)
+	w.authors = map[kv.Author]int{}
+}
+
+func (w *blockWriter) end() error {
+	le.PutUint32(w.buf, uint32(len(w.buf)-blockBytes))
+	le.PutUint32(w.buf[8:], w.ordinal)
+	le.PutUint32(w.buf[4:], frameSum(w.buf))
+	w.ordinal++
+	_, err := w.out.Write(w.buf)
+	return err
+}
+
+// version appends v. Its author is written out once per block.
+func (w *blockWriter) version(v *kv.Version) {
+	b := appendString(w.buf, v.Key)
+	b = binary.AppendUvarint(b, uint64(v.Revision))
+	b = binary.AppendUvarint(b, uint64(v.Created))
+	b = binary.AppendVarint(b, v.Time.UnixNano())
+	n, known := w.authors[v.Author]
+	if !known {
+		n = len(w.authors)
+		w.authors[v.Author] = n
+	}
+	b = binary.AppendUvarint(b, uint64(n))
+	if !known {
+		b = appendAuthor(b, v.Author)
+	}
+	if v.Expires.IsZero() {
+		b = append(b, 0)
+	} else {
+		b = binary.AppendVarint(append(b, expiresFlag), v.Expires.UnixNano())
+	}
+	w.buf = appendString(b, v.Value)
+}
+
+// writeSnapshot writes the state s to out. It gives up when stop says so.
+func writeSnapshot(out io.Writer, h snapshotHead, tables map[string]kv.Revision, s kv.Snapshot, stop func() bool) error {
+	if _, err := out.Write(h.append(nil)); err != nil {
+		return err
+	}
+	w := &blockWriter{out: out}
+	w.begin(tablesBlock)
+	w.buf = binary.AppendUvarint(w.buf, uint64(len(tables)))
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		w.buf = appendString(w.buf, name)
+		w.buf = binary.AppendUvarint(w.buf, uint64(tables[name]))
+	}
+	if err := w.end(); err != nil {
+		return err
+	}
+	count := 0
+	for v := range s.Ascend("", "") {
+		if len(w.buf) >= blockTarget || count == 0 {
+			if count > 0 {
+				if err := w.end(); err != nil {
+					return err
+				}
+			}
+			if stop() {
+				return errStopped
+			}
+			w.begin(versionsBlock)
+		}
+		w.version(v)
+		count++
+	}
+	if count > 0 {
+		if err := w.end(); err != nil {
+			return err
+		}
+	}
+	w.begin(lastBlock)
+	w.buf = binary.AppendUvarint(w.buf, uint64(count))
+	return w.end()
+}
+
+var errStopped = errors.New("stopped")
+
+// A snapshotReader reads a snapshot file of a known size.
+type snapshotReader struct {
+	name   string
+	in     *bufio.Reader
+	left   int64 // bytes that may follow
+	offset int64
+	head   snapshotHead
+	tables map[string]kv.Revision
+	blocks uint32
+	buf    []byte
+	names  map[string]string
+	err    error
+}
+
+// newSnapshotReader reads the head and the tables of a snapshot.
+func newSnapshotReader(name string, in io.Reader, size int64) (*snapshotReader, error) {
+	r := &snapshotReader{name: name, in: bufio.NewReaderSize(in, 256<<10), left: size, names: map[string]string{}}
+	b := make([]byte, snapshotHeadBytes)
+	n, err := io.ReadFull(r.in, b)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	head, problem := parseSnapshotHead(b[:n])
+	if problem != "" {
+		return nil, r.damage(problem)
+	}
+	r.head = head
+	r.left -= snapshotHeadBytes
+	r.offset = snapshotHeadBytes
+	fields, err := r.block(tablesBlock)
+	if err != nil {
+		return nil, err
+	}
+	fields.byte()
+	r.tables = map[string]kv.Revision{}
+	for range fields.count() {
+		name := fields.name()
+		r.tables[name] = fields.revision()
+	}
+	return r, r.check(fields, len(fields.rest) > 0)
+}
+
+func (r *snapshotReader) damage(what string) error {
+	return &DamageError{r.name, r.offset, what,
+		"move it away to open the store from the next snapshot, with less history, or restore the folder from a backup"}
+}
+
+// check returns the error of a block whose fields have been read.
+func (r *snapshotReader) check(fields *reader, surplus bool) error {
+	switch {
+	case fields.err != nil:
+		return r.damage("a block " + fields.err.Error())
+	case surplus:
+		return r.damage("a block holds more than it should")
+	}
+	return nil
+}
+
+// block reads the next block, which must be of one of kinds; the kind is its first byte.
+func (r *snapshotReader) block(kinds ...byte) (*reader, error) {
+	if r.left < blockBytes {
+		return nil, r.damage("it ends too early")
+	}
+	var head [blockBytes]byte
+	if _, err := io.ReadFull(r.in, head[:]); err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.name, err)
+	}
+	n := int64(le.Uint32(head[:]))
+	if n == 0 || n > r.left-blockBytes {
+		return nil, r.damage("a block's length is wrong")
+	}
+	r.buf = slices.Grow(r.buf[:0], int(n))[:n]
+	if _, err := io.ReadFull(r.in, r.buf); err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.name, err)
+	}
+	sum := crc32.Update(crc32.Checksum(head[:4], castagnoli), castagnoli, head[8:])
+	switch {
+	case crc32.Update(sum, castagnoli, r.buf) != le.Uint32(head[4:]):
+		return nil, r.damage("a block's checksum is wrong")
+	case le.Uint32(head[8:]) != r.blocks:
+		return nil, r.damage("a block is missing or out of place")
+	case !slices.Contains(kinds, r.buf[0]):
+		return nil, r.damage("a block is of the wrong kind")
+	}
+	r.blocks++
+	r.left -= blockBytes + n
+	r.offset += blockBytes + n
+	return &reader{rest: r.buf, authors: r.names}, nil
+}
+
+// versions yields the versions in key order. Afterwards err says whether they were all.
+func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
+	return func(yield func(*kv.Version) bool) {
+		var count uint64
+		var last string
+		for {
+			fields, err := r.block(versionsBlock, lastBlock)
+			if err != nil {
+				r.err = err
+				return
+			}
+			if fields.byte() == lastBlock {
+				wrong := fields.uvarint() != count
+				r.err = r.check(fields, wrong || len(fields.rest) > 0 || r.left > 0)
+				return
+			}
+			var authors []kv.Author
+			for len(fields.rest) > 0 {
+				var v *kv.Version
+				v, authors = r.version(fields, authors)
+				if v != nil && v.Key <= last {
+					fields.fail("has keys out of order")
+				}
+				if fields.err != nil || !yield(v) {
+					break
+				}
+				last = v.Key
+				count++
+			}
+			if r.err = r.check(fields, len(fields.rest) > 0); r.err != nil {
+				return
+			}
+		}
+	}
+}
+
+// version reads one version; authors are those named in this block so far.
+func (r *snapshotReader) version(fields *reader, authors []kv.Author) (*kv.Version, []kv.Author) {
+	v := &kv.Version{Key: string(fields.bytes()), Revision: fields.revision(), Created: fields.revision(), Time: fields.time()}
+	switch n := fields.uvarint(); {
+	case n < uint64(len(authors)):
+		v.Author = authors[n]
+	case n == uint64(len(authors)):
+		v.Author = fields.author()
+		authors = append(authors, v.Author)
+	default:
+		fields.fail("names an author that it does not hold")
+	}
+	switch fields.byte() {
+	case 0:
+	case expiresFlag:
+		v.Expires = fields.time()
+	default:
+		fields.fail("holds a version with flags that this version does not know")
+	}
+	v.Value = fields.value()
+	switch problem := kv.CheckKey(v.Key); {
+	case fields.err != nil:
+		return nil, authors
+	case problem != "":
+		fields.fail("holds a bad key: " + problem)
+	case v.Created > v.Revision || v.Revision > r.head.rev:
+		fields.fail("holds a version from the future")
+	}
+	return v, authors
+}

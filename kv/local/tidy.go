@@ -1,0 +1,165 @@
+package local
+
+import (
+	"io"
+	"slices"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
+)
+
+// snapshotFiles is how many segments may gather before a snapshot is written, however
+// short they are: a store that is opened often makes one each time.
+const snapshotFiles = 64
+
+// tidy begins a snapshot in the background if enough log has gathered since the last one.
+// It is called after each group, by who appends, when index shows exactly what is in the log.
+func (j *journal) tidy(index *mvcc.Index) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.snapshotting || j.stop || !j.due() {
+		return
+	}
+	j.fresh, j.freshFiles = 0, 0
+	state, tables, floor := index.Checkpoint()
+	if n := len(j.snapshots); n > 0 && j.snapshots[n-1].rev == state.Revision() {
+		return
+	}
+	j.snapshotting = true
+	head := snapshotHead{state.Revision(), j.last, floor}
+	j.idle.Go(func() { j.snapshot(head, tables, state) })
+}
+
+// due reports whether the log since the newest snapshot is long enough for another: as
+// long as the snapshot itself, so that writing them at most doubles what goes to disk.
+func (j *journal) due() bool {
+	size := j.opts.SnapshotSize
+	if n := len(j.snapshots); n > 0 {
+		size = max(size, j.snapshots[n-1].size)
+	}
+	return j.fresh >= size || j.freshFiles > snapshotFiles
+}
+
+// snapshot writes state to disk and removes what is no longer needed then. A failure
+// costs nothing but room on the disk: the log holds everything.
+func (j *journal) snapshot(head snapshotHead, tables map[string]kv.Revision, state kv.Snapshot) {
+	defer func() {
+		j.mu.Lock()
+		j.snapshotting = false
+		j.mu.Unlock()
+	}()
+	name := j.snapshotName(head.rev)
+	counter := &countingWriter{}
+	err := writeWhole(j.opts.FS, name, func(w io.Writer) error {
+		counter.w = w
+		return writeSnapshot(counter, head, tables, state, j.stopping)
+	})
+	if err != nil {
+		if !j.stopping() {
+			j.opts.Logger.Warn("a snapshot could not be written; the log is kept instead and will be tried again", "file", name, "cause", err)
+		}
+		return
+	}
+	j.mu.Lock()
+	j.snapshots = append(j.snapshots, snapshotFile{head.rev, head.time, counter.n})
+	j.mu.Unlock()
+	if err := j.prune(); err != nil {
+		j.opts.Logger.Warn("old files of the store could not be removed; they do no harm", "dir", j.opts.Dir, "cause", err)
+	}
+}
+
+func (j *journal) stopping() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.stop
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// prune removes the snapshots before the one that history is to begin with, and the
+// segments that hold nothing newer than it. Snapshots go first: what is left after a crash
+// in the middle is a store with some segments too many.
+func (j *journal) prune() error {
+	j.mu.Lock()
+	base, ok := j.base()
+	if !ok {
+		j.mu.Unlock()
+		return nil
+	}
+	old := slices.Clone(j.snapshots[:base])
+	rev := j.snapshots[base].rev
+	var dead []segmentFile
+	for i := 0; i+1 < len(j.segments) && j.segments[i+1].first <= rev+1; i++ {
+		dead = append(dead, j.segments[i])
+	}
+	j.mu.Unlock()
+	if len(old) == 0 && len(dead) == 0 {
+		return nil
+	}
+	if err := j.verify(rev); err != nil {
+		return err
+	}
+	for _, s := range old {
+		if err := j.opts.FS.Remove(j.snapshotName(s.rev)); err != nil {
+			return err
+		}
+		j.mu.Lock()
+		j.snapshots = j.snapshots[1:]
+		j.mu.Unlock()
+	}
+	if err := j.opts.FS.SyncDir(j.snapDir()); err != nil {
+		return err
+	}
+	for _, s := range dead {
+		if err := j.opts.FS.Remove(j.segmentName(s.first)); err != nil {
+			return err
+		}
+		j.mu.Lock()
+		j.segments = j.segments[1:]
+		j.mu.Unlock()
+	}
+	return j.opts.FS.SyncDir(j.logDir())
+}
+
+// base returns which snapshot history should begin with: the newest that is old enough,
+// or that has enough log after it and is not younger than what is always kept. If none is,
+// history goes on to begin where it does. The caller holds j.mu.
+func (j *journal) base() (i int, ok bool) {
+	limits := mvcc.Limits(j.opts.history())
+	now := j.opts.Clock.Now()
+	var after int64
+	next := len(j.segments)
+	for i := len(j.snapshots) - 1; i >= 0; i-- {
+		s := j.snapshots[i]
+		for next > 0 && j.segments[next-1].first > s.rev {
+			next--
+			after += j.segments[next].size
+		}
+		age := now.Sub(s.time)
+		if age > limits.Duration || after >= limits.Bytes && age > mvcc.MinHistory {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// verify reads the snapshot at rev back, before what it stands in for is removed.
+func (j *journal) verify(rev kv.Revision) error {
+	return j.eachSnapshot(rev, func(r *snapshotReader, _ int64) error {
+		for range r.versions() {
+			if j.stopping() {
+				return errStopped
+			}
+		}
+		return r.err
+	})
+}
