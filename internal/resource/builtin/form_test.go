@@ -1,0 +1,223 @@
+package builtin
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pawl-dev/pawl/storage"
+)
+
+func kindOf(t testing.TB, name string) Kind {
+	t.Helper()
+	for _, k := range Kinds() {
+		if k.Kind == name {
+			return k
+		}
+	}
+	t.Fatalf("there is no kind %s", name)
+	return Kind{}
+}
+
+func TestDecoding(t *testing.T) {
+	for _, tt := range []struct {
+		name, kind, in, want string
+		findings             []string
+	}{
+		{"rule B35: a secret without a type is opaque", "Secret", `{"metadata":{"name":"a"}}`,
+			`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"type":"Opaque"}`, nil},
+		{"rule B34: string data is written over data and gone", "Secret",
+			`{"metadata":{"name":"a"},"data":{"other":"eA==","user":"Ym9i"},"stringData":{"user":"ann"}}`,
+			`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"data":{"other":"eA==","user":"YW5u"},"type":"Opaque"}`, nil},
+		{"rule B27: a namespace has its name as a label, whatever was sent", "Namespace",
+			`{"metadata":{"name":"a","labels":{"kubernetes.io/metadata.name":"b","team":"red"}}}`,
+			`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","labels":{"kubernetes.io/metadata.name":"a","team":"red"}},"spec":{},"status":{"phase":"Active"}}`, nil},
+		{"rule B45: times of a lease keep their microseconds", "Lease",
+			`{"metadata":{"name":"boss"},"spec":{"renewTime":"2020-01-01T00:00:00.000000Z","leaseTransitions":0}}`,
+			`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"boss"},"spec":{"renewTime":"2020-01-01T00:00:00.000000Z","leaseTransitions":0}}`, nil},
+		{"rule H65: unknown fields are found and dropped", "ConfigMap",
+			`{"metadata":{"name":"a","flavour":"x"},"data":{"k":"v"},"dataa":{"k":"v"}}`,
+			`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"k":"v"}}`,
+			[]string{`unknown field "metadata.flavour"`, `unknown field "dataa"`}},
+		{"rule H65: of duplicate keys of a map the last one counts", "ConfigMap", `{"metadata":{"name":"a"},"data":{"k":"v","k":"w"}}`,
+			`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"k":"w"}}`, []string{`duplicate field "data.k"`}},
+		{"a map that stands twice is read twice", "ConfigMap", `{"metadata":{"name":"a"},"data":{"k":"v"},"data":{"l":"w"}}`,
+			`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"k":"v","l":"w"}}`, []string{`duplicate field "data"`}},
+		{"rule H72: names of fields are case-sensitive", "ConfigMap", `{"metadata":{"name":"a"},"Data":{"k":"v"}}`,
+			`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`, []string{`unknown field "Data"`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := kindOf(t, tt.kind).Form()
+			obj, findings, err := f.Decode([]byte(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Join(findings, "; "), strings.Join(tt.findings, "; "); got != want {
+				t.Errorf("findings: got %s, want %s", got, want)
+			}
+			data, err := f.Encode(obj)
+			if err != nil || string(data) != tt.want {
+				t.Errorf("encoded again:\n got %s, %v\nwant %s", data, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotDecode(t *testing.T) {
+	for _, tt := range []struct{ name, kind, in, want string }{
+		{"a number as a value of data", "ConfigMap", `{"data":{"k":1}}`, "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"},
+		{"a list as data", "ConfigMap", `{"data":[]}`, "json: cannot unmarshal array into Go struct field ConfigMap.data of type map[string]string"},
+		{"a number as the name", "ConfigMap", `{"metadata":{"name":1}}`, "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string"},
+		{"a bool as a label", "ConfigMap", `{"metadata":{"labels":{"a":true}}}`, "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string"},
+		{"binary data that is not base64", "ConfigMap", `{"binaryData":{"k":"***"}}`, "illegal base64 data at input byte 0"},
+		{"secret data that is not base64", "Secret", `{"data":{"k":"not base64!"}}`, "illegal base64 data at input byte 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			obj, findings, err := kindOf(t, tt.kind).Form().Decode([]byte(tt.in))
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+			if obj != nil || findings != nil {
+				t.Errorf("with the error came %v and %v", obj, findings)
+			}
+		})
+	}
+}
+
+func TestStoredJSON(t *testing.T) {
+	seen := map[storage.Fingerprint]string{}
+	for _, k := range Kinds() {
+		t.Run(k.Kind, func(t *testing.T) {
+			f, c := k.Form(), k.Codec()
+			obj, _, err := f.Decode([]byte(`{"metadata":{"name":"a","namespace":"b","uid":"c"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent, err := f.Encode(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, print, err := c.Encode(obj)
+			if err != nil || !bytes.Equal(stored, sent) {
+				t.Errorf("what is stored is not what is sent:\n%s, %v\n%s", stored, err, sent)
+			}
+			if print == storage.Unfit || print != c.Fingerprint() {
+				t.Errorf("fingerprint %d, the codec's own is %d", print, c.Fingerprint())
+			}
+			if other := seen[print]; other != "" {
+				t.Errorf("%s has the same fingerprint", other)
+			}
+			seen[print] = k.Kind
+			back, err := c.Decode(stored)
+			if err != nil || !equality.Semantic.DeepEqual(back, obj) {
+				t.Errorf("read back:\n got %v, %v\nwant %v", back, err, obj)
+			}
+			if !startsWithItsHead(stored) {
+				t.Errorf("apiVersion, kind and metadata are not the first three fields of %s", stored)
+			}
+			k.Revision++
+			if k.Codec().Fingerprint() == print {
+				t.Error("a new revision has the old fingerprint")
+			}
+		})
+	}
+}
+
+func startsWithItsHead(data []byte) bool {
+	d, depth, head := json.NewDecoder(bytes.NewReader(data)), 0, map[string]bool{}
+	for value := false; len(head) < 3; {
+		tok, err := d.Token()
+		if err != nil {
+			return false
+		}
+		switch delim, isDelim := tok.(json.Delim); {
+		case isDelim && (delim == '{' || delim == '['):
+			depth++
+			value = false
+		case isDelim:
+			depth--
+		case depth == 1 && !value:
+			head[tok.(string)] = true
+			value = true
+		default:
+			value = false
+		}
+	}
+	return head["apiVersion"] && head["kind"] && head["metadata"]
+}
+
+func TestReadingFillsInWhatWasStoredBeforeADefaultExisted(t *testing.T) {
+	obj, err := kindOf(t, "Secret").Codec().Decode([]byte(`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}`))
+	if err != nil || obj.(*corev1.Secret).Type != corev1.SecretTypeOpaque {
+		t.Errorf("got %v, %v", obj, err)
+	}
+}
+
+func TestEncodingNamesTheKindAndLeavesTheObjectAlone(t *testing.T) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	data, err := kindOf(t, "ConfigMap").Form().Encode(cm)
+	if err != nil || string(data) != `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}` || cm.Kind != "" {
+		t.Errorf("got %s, %v; the object now says %q", data, err, cm.Kind)
+	}
+}
+
+func TestSelectableFields(t *testing.T) {
+	for _, tt := range []struct {
+		name, kind  string
+		obj         runtime.Object
+		label, want string
+	}{
+		{"rule B15: secrets by type", "Secret", &corev1.Secret{Type: "a"}, "type", "a"},
+		{"rule B15: namespaces by phase", "Namespace", &corev1.Namespace{Status: corev1.NamespaceStatus{Phase: "b"}}, "status.phase", "b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := kindOf(t, tt.kind)
+			set, err := k.Fields(tt.obj)
+			if err != nil || len(k.FieldLabels) != 1 || k.FieldLabels[0] != tt.label || set.Get(tt.label) != tt.want {
+				t.Errorf("labels %v, fields %v, %v", k.FieldLabels, set, err)
+			}
+			if _, err := k.Fields(&corev1.Pod{}); err == nil {
+				t.Error("a pod has these fields too")
+			}
+		})
+	}
+}
+
+// FuzzDecode checks that what decodes is stored, read and sent as the same thing.
+func FuzzDecode(f *testing.F) {
+	for i, document := range []string{
+		`{"metadata":{"name":"a","creationTimestamp":null,"labels":null},"spec":{"finalizers":["x"]}}`,
+		`{"binaryData":{"a":"AA=="},"immutable":true,"data":{"k":"\ud800<>&"}}`,
+		`{"stringData":{"a":"b"},"data":{"a":null},"type":""}`,
+		`{"spec":{"renewTime":"2020-01-01T00:00:00.123456Z","leaseDurationSeconds":1}}`,
+		`null`, `[]`, `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}],"ownerReferences":[{}]}}`,
+	} {
+		f.Add(byte(i), []byte(document))
+	}
+	kinds := Kinds()
+	f.Fuzz(func(t *testing.T, which byte, document []byte) {
+		k := kinds[int(which)%len(kinds)]
+		obj, _, err := k.Form().Decode(document)
+		if err != nil {
+			return
+		}
+		stored, _, err := k.Codec().Encode(obj)
+		if err != nil {
+			return // a time that JSON cannot tell
+		}
+		back, err := k.Codec().Decode(stored)
+		if err != nil {
+			t.Fatalf("%q was stored as %s, which does not decode: %v", document, stored, err)
+		}
+		again, _, err := k.Codec().Encode(back)
+		if err != nil || !bytes.Equal(stored, again) {
+			t.Fatalf("%q was stored as\n%s, then as\n%s, %v", document, stored, again, err)
+		}
+	})
+}
