@@ -6,7 +6,7 @@
 // objects from k8s.io/api, the fields that selectors know, and its rules. Rules are plain
 // functions over the Go type: what is filled in, what a client may not set, what is wrong.
 // What is ordinary is not said, so a kind about which nothing is particular is its names and
-// its policy. To add one, add a row, and bump nothing.
+// its policy. To add a kind, add a row.
 //
 // # Defaults, and the fingerprint
 //

@@ -159,6 +159,33 @@ func TestReadingFillsInWhatWasStoredBeforeADefaultExisted(t *testing.T) {
 	}
 }
 
+// TestWhoeverChangesADefaultRaisesTheRevision pins what decoding fills in. If it fails because
+// a default was changed on purpose, raise the Revision of that kind, and then change the row here.
+func TestWhoeverChangesADefaultRaisesTheRevision(t *testing.T) {
+	for _, tt := range []struct {
+		kind     string
+		revision int
+		filledIn string
+	}{
+		{"Namespace", 1, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","labels":{"kubernetes.io/metadata.name":"a"}},"spec":{},"status":{"phase":"Active"}}`},
+		{"ConfigMap", 1, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`},
+		{"Secret", 1, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"type":"Opaque"}`},
+		{"Lease", 1, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a"},"spec":{}}`},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			k := kindOf(t, tt.kind)
+			obj, err := k.Codec().Decode([]byte(`{"metadata":{"name":"a"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, _, err := k.Codec().Encode(obj)
+			if err != nil || string(data) != tt.filledIn || k.Revision != tt.revision {
+				t.Errorf("revision %d fills in\n     %s, %v\nrevision %d filled in\n     %s", k.Revision, data, err, tt.revision, tt.filledIn)
+			}
+		})
+	}
+}
+
 func TestEncodingNamesTheKindAndLeavesTheObjectAlone(t *testing.T) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	data, err := kindOf(t, "ConfigMap").Form().Encode(cm)
