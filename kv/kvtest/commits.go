@@ -1,0 +1,293 @@
+package kvtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+var commits = []promise{
+	{"an empty store has a revision that is not zero", func(s *store) {
+		oldest, newest := s.Revisions()
+		if oldest == 0 || newest == 0 || oldest > newest {
+			s.Errorf("revisions %d to %d", oldest, newest)
+		}
+		if got := s.read(kv.Latest).Revision(); got == 0 {
+			s.Error("an empty list would have no revision")
+		}
+		if err := s.Err(); err != nil {
+			s.Errorf("it takes no writes: %v", err)
+		}
+	}},
+	{"a commit is the next revision, however many keys it touches", func(s *store) {
+		first := s.put(a, "1")
+		done := s.commit(kv.Txn{Ops: []kv.Op{kv.Put(a, []byte("2")), kv.Put(b, []byte("2"))}})
+		if done.Revision <= first {
+			s.Errorf("revision %d came after %d", done.Revision, first)
+		}
+		for i, key := range []string{a, b} {
+			if v := done.Versions[i]; v.Key != key || v.Revision != done.Revision {
+				s.Errorf("version %d is %s at %d", i, v.Key, v.Revision)
+			}
+		}
+		if got := s.newest(); got != done.Revision {
+			s.Errorf("newest is %d after commit %d", got, done.Revision)
+		}
+	}},
+	{"a version says what it is", func(s *store) {
+		who := kv.Author{User: "ada", Manager: "kubectl", Verb: "update", Subresource: "status"}
+		created := s.put(a, "1")
+		done := s.commit(kv.Txn{Author: who, Ops: []kv.Op{{Key: a, Value: []byte("2"), Slot: "mine"}}})
+		v := s.read(kv.Latest).Get(a)
+		if v != done.Versions[0] {
+			s.Error("the version that was committed is not the one that is read")
+		}
+		if v.Created != created || v.Author != who || v.Deleted || v.Slot.Load() != "mine" || !v.Expires.IsZero() || v.Time.IsZero() {
+			s.Errorf("got %+v", v)
+		}
+		if p := v.Prev(); p == nil || p.Revision != created || string(p.Value) != "1" || p.Prev() != nil {
+			s.Errorf("before it was %+v", p)
+		}
+	}},
+	{"a key that is made anew remembers that it was deleted", func(s *store) {
+		s.put(a, "1")
+		gone := s.commit(one(kv.Delete(a))).Versions[0]
+		again := s.put(a, "2")
+		v := s.read(kv.Latest).Get(a)
+		if v.Created != again || v.Prev() != gone || !gone.Deleted || gone.Value != nil || string(gone.Prev().Value) != "1" {
+			s.Errorf("got %+v, before it %+v", v, v.Prev())
+		}
+	}},
+	{"time never goes back", func(s *store) {
+		first := s.commit(one(kv.Put(a, []byte("1")))).Versions[0]
+		if s.clock != nil {
+			s.clock.Set(-1e12)
+		}
+		second := s.commit(one(kv.Put(a, []byte("2")))).Versions[0]
+		if second.Time.Before(first.Time) {
+			s.Errorf("%v came after %v", second.Time, first.Time)
+		}
+	}},
+	{"a condition that holds lets a commit through", func(s *store) {
+		rev := s.commit(one(kv.Put(a, []byte("1")), cond(a, kv.Absent), cond(b, kv.Absent))).Revision
+		s.commit(one(kv.Put(b, []byte("2")), cond(a, rev)))
+		s.holds(s.read(kv.Latest), b, "2")
+	}},
+	{"a conflict names the first key that had moved on, and nothing is written", func(s *store) {
+		old := s.put(a, "1")
+		was := s.put(b, "1")
+		now := s.put(b, "2")
+		_, err := s.Commit(s.Context(), kv.Txn{
+			Conditions: []kv.Condition{cond(a, old), cond(b, was), cond(c, old)},
+			Ops:        []kv.Op{kv.Put(a, []byte("x")), kv.Put(c, []byte("x"))},
+		})
+		e := s.fails(err, kv.ErrConflict)
+		if e.Op != "commit" || e.Key != b || e.Want != was || e.Have != now {
+			s.Errorf("got %+v", e)
+		}
+		s.holds(s.read(kv.Latest), a, "1")
+		s.holds(s.read(kv.Latest), c, "")
+		if got := s.newest(); got != now {
+			s.Errorf("the newest revision went from %d to %d", now, got)
+		}
+	}},
+	{"what exists is not absent, and what was deleted is", func(s *store) {
+		rev := s.put(a, "1")
+		_, err := s.Commit(s.Context(), one(kv.Put(a, []byte("2")), cond(a, kv.Absent)))
+		if e := s.fails(err, kv.ErrConflict); e.Want != kv.Absent || e.Have != rev {
+			s.Errorf("got %+v", e)
+		}
+		gone := s.del(a)
+		for _, at := range []kv.Revision{rev, gone} {
+			_, err = s.Commit(s.Context(), one(kv.Put(a, []byte("2")), cond(a, at)))
+			if e := s.fails(err, kv.ErrConflict); e.Want != at || e.Have != kv.Absent {
+				s.Errorf("got %+v", e)
+			}
+		}
+		s.commit(one(kv.Put(a, []byte("2")), cond(a, kv.Absent)))
+	}},
+	{"deleting what is absent changes nothing", func(s *store) {
+		rev := s.put(a, "1")
+		done := s.commit(kv.Txn{Ops: []kv.Op{kv.Delete(b), kv.Delete(c)}})
+		if done.Revision != rev || len(done.Versions) != 2 || done.Versions[0] != nil || done.Versions[1] != nil {
+			s.Errorf("got %+v, want revision %d", done, rev)
+		}
+		done = s.commit(kv.Txn{Ops: []kv.Op{kv.Delete(b), kv.Delete(a)}})
+		if done.Revision == rev || done.Versions[0] != nil || done.Versions[1] == nil || !done.Versions[1].Deleted {
+			s.Errorf("got %+v", done)
+		}
+	}},
+	{"a transaction without changes checks its conditions", func(s *store) {
+		rev := s.put(a, "1")
+		newest := s.put(b, "1")
+		done := s.commit(kv.Txn{Conditions: []kv.Condition{cond(a, rev)}})
+		if done.Revision != newest || len(done.Versions) != 0 {
+			s.Errorf("got %+v, want revision %d", done, newest)
+		}
+		_, err := s.Commit(s.Context(), kv.Txn{Conditions: []kv.Condition{cond(a, newest)}})
+		s.fails(err, kv.ErrConflict)
+		if got := s.newest(); got != newest {
+			s.Errorf("the newest revision went from %d to %d", newest, got)
+		}
+	}},
+	{"a caller may change its slice afterwards", func(s *store) {
+		value := []byte("1")
+		s.commit(one(kv.Put(a, value)))
+		value[0] = 'x'
+		s.holds(s.read(kv.Latest), a, "1")
+	}},
+	{"an empty value is not nothing", func(s *store) {
+		s.commit(one(kv.Put(a, []byte{})))
+		if v := s.read(kv.Latest).Get(a); v == nil || v.Value == nil || len(v.Value) != 0 {
+			s.Errorf("got %+v", v)
+		}
+	}},
+	{"what breaks a rule is refused and changes nothing", breakRules},
+	{"what is just within the limits is taken", func(s *store) {
+		long := ns + strings.Repeat("k", kv.MaxKeyBytes-len(ns))
+		big := bytes.Repeat([]byte{'v'}, kv.MaxValueBytes)
+		s.commit(one(kv.Put(long, big)))
+		if v := s.read(kv.Latest).Get(long); v == nil || !bytes.Equal(v.Value, big) {
+			s.Error("it came back as something else")
+		}
+		s.commit(kv.Txn{Ops: manyOps(kv.MaxTxnOps)})
+	}},
+	{"a context that was cancelled makes the outcome unknown", func(s *store) {
+		_, err := s.Commit(s.cancelled(), one(kv.Put(a, []byte("1"))))
+		if err != nil {
+			s.fails(err, kv.ErrUnknown)
+			if !errors.Is(err, context.Canceled) {
+				s.Errorf("error %v does not say why", err)
+			}
+		}
+		s.put(b, "1")
+	}},
+	{"of many writers who saw the same version one wins", func(s *store) {
+		const writers, rounds = 8, 20
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for range rounds {
+					increment(s, w)
+				}
+			})
+		}
+		wg.Wait()
+		s.holds(s.read(kv.Latest), a, fmt.Sprint(writers*rounds))
+	}},
+	{"a ring whose links are swapped by transactions stays a ring", swapRing},
+}
+
+// increment adds one to the number under a, however often that takes.
+func increment(s *store, w int) {
+	for {
+		n, at := 0, kv.Absent
+		if v := s.read(kv.Latest).Get(a); v != nil {
+			at = v.Revision
+			fmt.Sscan(string(v.Value), &n)
+		}
+		_, err := s.Commit(s.Context(), one(kv.Put(a, fmt.Append(nil, n+1)), cond(a, at)))
+		if err == nil {
+			return
+		}
+		var e *kv.Error
+		if !errors.As(err, &e) || e.Kind != kv.ErrConflict {
+			s.Errorf("writer %d: %v", w, err)
+			return
+		}
+		// The revision it lost to can be read.
+		if got := s.read(kv.Latest).Revision(); got < e.Have {
+			s.Errorf("lost to revision %d, but the newest is %d", e.Have, got)
+		}
+	}
+}
+
+func manyOps(n int) []kv.Op {
+	ops := make([]kv.Op, n)
+	for i := range ops {
+		ops[i] = kv.Put(fmt.Sprintf("%sk%d", ns, i), []byte{})
+	}
+	return ops
+}
+
+func breakRules(s *store) {
+	rev := s.put(a, "1")
+	big := make([]byte, kv.MaxValueBytes+1)
+	var huge []kv.Op
+	for i := range kv.MaxTxnBytes/kv.MaxValueBytes + 1 {
+		huge = append(huge, kv.Put(fmt.Sprintf("%sk%d", ns, i), big[1:]))
+	}
+	for name, txn := range map[string]kv.Txn{
+		"a key that is too short":                 one(kv.Put("default/core/x", []byte("x"))),
+		"a key with an empty part":                one(kv.Put("default/core/configmaps//x", []byte("x"))),
+		"a key that is too long":                  one(kv.Put(ns+strings.Repeat("k", kv.MaxKeyBytes), []byte("x"))),
+		"a condition on no key":                   one(kv.Put(b, []byte("x")), cond("", 0)),
+		"a put without a value":                   one(kv.Op{Key: b}),
+		"a value that is too long":                one(kv.Put(b, big)),
+		"a deletion with a value":                 one(kv.Op{Key: b, Delete: true, Value: []byte("x")}),
+		"an expiry that is over":                  one(kv.Op{Key: b, Value: []byte("x"), Expiry: kv.Expiry{Kind: kv.After}}),
+		"an expiry of no kind":                    one(kv.Op{Key: b, Value: []byte("x"), Expiry: kv.Expiry{Kind: 9}}),
+		"a key that is changed twice":             {Ops: []kv.Op{kv.Put(b, []byte("x")), kv.Delete(b)}},
+		"too many changes":                        {Ops: manyOps(kv.MaxTxnOps + 1)},
+		"too many conditions and changes":         {Ops: manyOps(kv.MaxTxnOps), Conditions: []kv.Condition{cond(b, 0)}},
+		"too many bytes in one transaction":       {Ops: huge},
+		"something good and something bad":        {Ops: []kv.Op{kv.Put(b, []byte("x")), kv.Put("bad", []byte("x"))}},
+		"a broken rule where a condition is, too": {Conditions: []kv.Condition{cond(a, 99)}, Ops: []kv.Op{{Key: b}}},
+	} {
+		_, err := s.Commit(s.Context(), txn)
+		if e := s.fails(err, kv.ErrInvalid); e.Err == nil {
+			s.Errorf("%s: %v does not say what is wrong", name, err)
+		}
+	}
+	if got := s.newest(); got != rev {
+		s.Errorf("the newest revision went from %d to %d", rev, got)
+	}
+}
+
+// swapRing keeps a ring of keys, each holding the number of the next. Writers take three
+// neighbours and swap the middle two; what is read at any time is one ring.
+func swapRing(s *store) {
+	const size = 12
+	key := func(i int) string { return fmt.Sprintf("%sr%02d", ns, i) }
+	var ops []kv.Op
+	for i := range size {
+		ops = append(ops, kv.Put(key(i), fmt.Append(nil, (i+1)%size)))
+	}
+	s.commit(kv.Txn{Ops: ops})
+	follow := func(snap kv.Snapshot, i int) (next int, at kv.Condition) {
+		v := snap.Get(key(i))
+		fmt.Sscan(string(v.Value), &next)
+		return next, cond(v.Key, v.Revision)
+	}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for round := range 50 {
+				snap := s.read(kv.Latest)
+				i := (w*31 + round*7) % size
+				second, c1 := follow(snap, i)
+				third, c2 := follow(snap, second)
+				fourth, c3 := follow(snap, third)
+				s.Commit(s.Context(), kv.Txn{Conditions: []kv.Condition{c1, c2, c3}, Ops: []kv.Op{
+					kv.Put(key(i), fmt.Append(nil, third)),
+					kv.Put(key(third), fmt.Append(nil, second)),
+					kv.Put(key(second), fmt.Append(nil, fourth)),
+				}})
+				length := 1
+				now := s.read(kv.Latest)
+				for j, _ := follow(now, 0); j != 0 && length <= size; j, _ = follow(now, j) {
+					length++
+				}
+				if length != size {
+					s.Errorf("at revision %d the ring has %d links, want %d", now.Revision(), length, size)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
