@@ -70,6 +70,18 @@ func keepImmutable(obj, old metav1.Object) {
 	obj.SetSelfLink("")
 }
 
+// keepAll puts back all metadata but managedFields and what says which version was meant
+// (rule C91).
+func keepAll(obj, old metav1.Object) {
+	obj.SetGenerateName(old.GetGenerateName())
+	obj.SetLabels(old.GetLabels())
+	obj.SetAnnotations(old.GetAnnotations())
+	obj.SetFinalizers(old.GetFinalizers())
+	obj.SetOwnerReferences(old.GetOwnerReferences())
+	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+}
+
 var metadataPath = field.NewPath("metadata")
 
 // checkNew is what is wrong with the metadata of a new object (rules S43b, S43d, H180, H182).

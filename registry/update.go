@@ -227,6 +227,9 @@ func (s *Store) prepareSuccessor(ctx context.Context, obj, old runtime.Object) {
 	}
 	acc.SetGeneration(oldMeta.GetGeneration())
 	s.strategy.PrepareForUpdate(ctx, obj, old)
+	if s.policy.KeepMetadata {
+		keepAll(acc, oldMeta)
+	}
 	keepImmutable(acc, oldMeta)
 }
 

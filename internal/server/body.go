@@ -1,0 +1,237 @@
+package server
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// readBody reads the body, if it is not too large (rule H74).
+func (c *call) readBody() ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(c.r.Body, bodyMax+1))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body of the request could not be read: %v", err))
+	}
+	if len(data) > bodyMax {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", bodyMax))
+	}
+	return data, nil
+}
+
+func checkTimeout(text string) error {
+	if _, err := time.ParseDuration(text); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL: %v", err))
+	}
+	return nil
+}
+
+// decodeBody reads the object in the body, and does with what strict validation finds in it
+// what the sender asked for (rules H65 to H71).
+func (c *call) decodeBody(o writing) (runtime.Object, error) {
+	media, err := bodyMedia(c.r, true)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.readBody()
+	if err != nil {
+		return nil, err
+	}
+	if media == mediaProtobuf {
+		return c.decodeProtobuf(data)
+	}
+	var findings []string
+	if media == mediaYAML {
+		if data, findings, err = fromYAML(data); err != nil {
+			return nil, c.unrecognized(data, err)
+		}
+	}
+	typed, err := c.typeOf(data)
+	if err != nil {
+		return nil, err
+	}
+	obj, more, err := c.form.Decode(typed)
+	if err != nil {
+		return nil, c.undecodable(err)
+	}
+	return obj, c.findings(append(findings, more...), o)
+}
+
+// findings warns of what strict validation found, or refuses it (rules H65, H66).
+func (c *call) findings(found []string, o writing) error {
+	if len(found) == 0 {
+		return nil
+	}
+	switch o.validation {
+	case metav1.FieldValidationStrict:
+		return c.undecodable(errors.New(strictText(found)))
+	case metav1.FieldValidationWarn:
+		for _, f := range found {
+			c.warnings.AddWarning("", f)
+		}
+	}
+	return nil
+}
+
+func strictText(findings []string) string {
+	return "strict decoding error: " + strings.Join(findings, ", ")
+}
+
+// fromYAML turns YAML into JSON. Members that stand twice are findings, as is nothing else
+// at this point (rule H67).
+func fromYAML(data []byte) (out []byte, findings []string, err error) {
+	out, err = yaml.YAMLToJSONStrict(data)
+	if err == nil {
+		return out, nil, nil
+	}
+	loose, looseErr := yaml.YAMLToJSON(data)
+	if looseErr != nil {
+		return data, nil, looseErr
+	}
+	return loose, yamlFindings(err), nil
+}
+
+// yamlFindings takes the error of a strict parse apart.
+func yamlFindings(err error) []string {
+	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	text = strings.TrimPrefix(text, "yaml: unmarshal errors:\n")
+	var found []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// typeOf checks that a document says it is what the path says, and returns it with kind and
+// apiVersion, which a built-in may leave out (rule H71).
+func (c *call) typeOf(data []byte) ([]byte, error) {
+	want := c.form.GroupVersionKind()
+	var tm struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := utiljson.UnmarshalCaseSensitivePreserveInts(data, &tm); err != nil {
+		return nil, c.unrecognized(data, fmt.Errorf("couldn't get version/kind; json parse error: %w", err))
+	}
+	if c.res.Custom && (tm.Kind == "" || tm.APIVersion == "") {
+		return nil, c.missingType(data, tm.Kind == "")
+	}
+	have := schema.FromAPIVersionAndKind(tm.APIVersion, tm.Kind)
+	if tm.APIVersion == "" {
+		have.Group, have.Version = want.Group, want.Version
+	}
+	if tm.Kind == "" {
+		have.Kind = want.Kind
+	}
+	switch {
+	case have.GroupVersion() != want.GroupVersion():
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", have.GroupVersion(), want.GroupVersion()))
+	case have.Kind != want.Kind && c.res.Custom:
+		return data, nil // validation says so, with the field
+	case have.Kind != want.Kind:
+		return nil, c.otherKind(have)
+	}
+	return data, nil
+}
+
+// missingType is the answer to a custom resource that does not say what it is.
+func (c *call) missingType(data []byte, kind bool) error {
+	what := "apiVersion"
+	if kind {
+		what = "Kind"
+	}
+	return c.unrecognized(data, fmt.Errorf("Object '%s' is missing in '%s'", what, data))
+}
+
+// otherKind is the answer to an object of another kind. The reference says what its
+// converter says, with the names of its internal types.
+func (c *call) otherKind(have schema.GroupVersionKind) error {
+	want := c.form.GroupVersionKind()
+	group := want.Group
+	if group == "" {
+		group = "core"
+	}
+	group, _, _ = strings.Cut(group, ".")
+	if !c.knows(have) {
+		return apierrors.NewBadRequest(fmt.Sprintf("no kind %q is registered for version %q in scheme", have.Kind, have.GroupVersion()))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s.%s): unknown conversion",
+		have.Kind, have.Version, want.Kind, have.Version, have.Kind, group, want.Kind))
+}
+
+func (c *call) knows(kind schema.GroupVersionKind) bool {
+	g := c.catalogue.Group(kind.Group)
+	if g == nil {
+		return false
+	}
+	for _, r := range g.Resources[kind.Version] {
+		if r.Kind == kind.Kind {
+			return true
+		}
+	}
+	return false
+}
+
+// undecodable is the answer to a document whose kind could be read, but nothing else (H70).
+func (c *call) undecodable(cause error) error {
+	k := c.form.GroupVersionKind()
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", k.Kind, k.Version, k.Kind, cause))
+}
+
+// summaryMax is how many bytes of a body an error shows.
+const summaryMax = 30
+
+// unrecognized is the answer to a document whose kind could not be read (H70).
+func (c *call) unrecognized(data []byte, cause error) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", c.form.GroupVersionKind().Kind, cause, summary(data)))
+}
+
+func summary(data []byte) string {
+	switch {
+	case len(data) == 0:
+		return "<empty>"
+	case data[0] == '{':
+		if len(data) > summaryMax {
+			return string(data[:summaryMax]) + " ..."
+		}
+		return string(data)
+	case len(data) > summaryMax:
+		return hex.EncodeToString(data[:summaryMax]) + " ..."
+	}
+	return hex.EncodeToString(data)
+}
+
+// decodeProtobuf reads an object of a built-in, and gives it the defaults and the checks that
+// the form gives to JSON.
+func (c *call) decodeProtobuf(data []byte) (runtime.Object, error) {
+	if c.form.Typed() == nil || c.s.protobuf == nil {
+		return nil, unsupportedMedia("the body of the request was in an unknown format", []string{mediaJSON, mediaYAML})
+	}
+	want := c.form.GroupVersionKind()
+	obj, have, err := c.s.protobuf.Decode(data, &want, c.form.New())
+	if err != nil {
+		return nil, c.undecodable(err)
+	}
+	if *have != want {
+		return nil, c.otherKind(*have)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(want)
+	again, err := json.Marshal(obj)
+	if err != nil {
+		return nil, c.undecodable(err)
+	}
+	obj, _, err = c.form.Decode(again)
+	return obj, err
+}

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/pawl-dev/pawl/internal/auth"
+	"github.com/pawl-dev/pawl/internal/resource"
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/registry"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// A call is one request for a resource, understood.
+type call struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	rt    route
+	user  auth.User
+	query url.Values
+
+	catalogue *resource.Catalogue
+	res       *resource.Resource
+	ver       *resource.Version
+	store     *registry.Store
+	form      resource.Form
+	look      look
+	warnings  *warnings
+}
+
+// serveResource finds what is meant, and serves it.
+func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, rt route, user auth.User) {
+	c := &call{s: s, w: w, r: r, rt: rt, user: user, query: r.URL.Query(), catalogue: s.catalogue.Catalogue(), look: look{media: mediaJSON}}
+	serve, ok := c.find()
+	if !ok {
+		return
+	}
+	var err error
+	if c.look, err = negotiate(r, c.form.Typed() != nil && s.protobuf != nil, rt.verb == "watch"); err != nil {
+		c.fail(err)
+		return
+	}
+	ctx, cancel := c.deadline()
+	defer cancel()
+	c.warnings = &warnings{}
+	if c.ver.Deprecated != "" {
+		c.warnings.AddWarning("", c.ver.Deprecated)
+	}
+	ctx = warning.WithWarningRecorder(ctx, c.warnings)
+	c.r = r.WithContext(storage.WithAuthor(ctx, c.author()))
+	if err := serve(c); err != nil {
+		c.fail(err)
+	}
+}
+
+// find looks the resource up and picks what serves the verb; if there is nothing it answers.
+func (c *call) find() (func(*call) error, bool) {
+	c.res = c.catalogue.Lookup(c.rt.group, c.rt.resource)
+	if c.res != nil {
+		c.ver = c.res.Version(c.rt.version)
+	}
+	if c.ver == nil || c.rt.extra {
+		return nil, c.notHere()
+	}
+	c.store, c.form = c.ver.Store, c.ver.Form
+	if c.misplaced() {
+		return nil, c.notHere()
+	}
+	if c.rt.subresource != "" {
+		sub := c.ver.Subresources[c.rt.subresource]
+		if sub == nil {
+			return nil, c.noSubresource()
+		}
+		c.store = sub.Store
+		if !slices.Contains(sub.Verbs, c.rt.verb) {
+			return nil, c.notAllowed()
+		}
+	}
+	serve := verbs[c.rt.verb]
+	if serve == nil || !c.fits() {
+		return nil, c.notAllowed()
+	}
+	if c.res.Custom && c.rt.namespace == "" && c.res.Namespaced && c.rt.verb != "list" && c.rt.verb != "watch" {
+		return nil, c.notHere()
+	}
+	return serve, true
+}
+
+var verbs = map[string]func(*call) error{
+	"get": (*call).get, "list": (*call).list, "watch": (*call).watch, "create": (*call).create, "update": (*call).update,
+	"patch": (*call).patch, "delete": (*call).delete, "deletecollection": (*call).deleteCollection,
+}
+
+// misplaced reports whether the path puts the resource where it is not: in a namespace
+// although it has none, or one object of it in no namespace (rules H6, H7).
+func (c *call) misplaced() bool {
+	ns := c.rt.namespace
+	if c.rt.resource == "namespaces" && c.rt.group == "" {
+		ns = ""
+	}
+	return !c.res.Namespaced && ns != "" || c.res.Namespaced && ns == "" && c.rt.name != ""
+}
+
+// fits reports whether verb and path go together (rules H4, H6, H20).
+func (c *call) fits() bool {
+	named, ns := c.rt.name != "", c.rt.namespace != "" || !c.res.Namespaced
+	switch c.rt.verb {
+	case "create":
+		return !named && ns
+	case "update", "patch", "delete":
+		return named
+	case "deletecollection":
+		return ns && !c.res.NoDeleteCollection
+	}
+	return true
+}
+
+// notHere answers a request for a resource that does not exist. Under a group version of
+// built-in resources that is a Status, elsewhere plain text (rule H8).
+func (c *call) notHere() bool {
+	if g := c.catalogue.Group(c.rt.group); g != nil {
+		if slices.ContainsFunc(g.Resources[c.rt.version], func(r *resource.Resource) bool { return !r.Custom }) {
+			c.fail(status(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{}))
+			return false
+		}
+	}
+	http.Error(c.w, "404 page not found", http.StatusNotFound)
+	return false
+}
+
+// noSubresource answers a request for a subresource that is not declared (rules H9, C97).
+func (c *call) noSubresource() bool {
+	if c.res.Custom {
+		c.fail(apierrors.NewNotFound(c.res.GroupResource(), c.rt.name))
+		return false
+	}
+	return c.notHere()
+}
+
+// notAllowed answers a method that the resource does not have (rule H10).
+func (c *call) notAllowed() bool {
+	if c.res.Custom {
+		c.fail(apierrors.NewMethodNotSupported(c.res.GroupResource(), c.rt.verb))
+		return false
+	}
+	c.fail(status(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		"the server does not allow this method on the requested resource", &metav1.StatusDetails{}))
+	return false
+}
+
+// namespace returns the namespace of the objects that the call is about.
+func (c *call) namespace() string {
+	if !c.res.Namespaced {
+		return ""
+	}
+	return c.rt.namespace
+}
+
+// deadline bounds the call (rules H81, H213); a watch has its own.
+func (c *call) deadline() (context.Context, context.CancelFunc) {
+	if c.rt.verb == "watch" {
+		return context.WithCancel(c.r.Context())
+	}
+	limit := readTimeout
+	if c.rt.verb != "get" && c.rt.verb != "list" {
+		limit = writeTimeout
+	}
+	if d, err := time.ParseDuration(c.query.Get("timeout")); err == nil && d > 0 && d < limit {
+		limit = d
+	}
+	return context.WithTimeout(c.r.Context(), limit)
+}
+
+// managerMax is how long the name of a field manager may be, in bytes (rule H78).
+const managerMax = 128
+
+// author says who is to be remembered for what the call writes (rule H150).
+func (c *call) author() kv.Author {
+	manager := c.query.Get("fieldManager")
+	if manager == "" {
+		manager, _, _ = strings.Cut(c.r.UserAgent(), "/")
+		manager = strings.Map(printable, manager)
+		manager = manager[:min(len(manager), managerMax)]
+	}
+	if manager == "" {
+		manager = "unknown"
+	}
+	verb := c.rt.verb
+	if verb == "deletecollection" {
+		verb = "delete"
+	}
+	return kv.Author{User: c.user.GetName(), Manager: manager, Verb: verb, Subresource: c.rt.subresource}
+}
+
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return -1
+}

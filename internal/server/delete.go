@@ -1,0 +1,147 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "sigs.k8s.io/json"
+
+	"github.com/pawl-dev/pawl/registry"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// delete removes an object, or marks it (section 14 of the rules).
+func (c *call) delete() error {
+	o, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	did, err := c.store.Delete(c.r.Context(), c.namespace(), c.rt.name, o)
+	if err != nil {
+		return err
+	}
+	code := http.StatusOK
+	if !did.Removed && o.OrphanDependents != nil && !*o.OrphanDependents {
+		code = http.StatusAccepted // rule H166
+	}
+	if !did.Removed || c.store.Policy().ReturnDeleted {
+		return c.sendVersion(code, did.Version)
+	}
+	c.warnings.send(c.w.Header())
+	c.s.respondStatus(c.w, c.look, metav1.Status{Status: metav1.StatusSuccess, Code: 0, Details: &metav1.StatusDetails{
+		Name: did.Object.GetName(), Group: c.res.Group, Kind: c.res.Plural, UID: did.Object.GetUID(),
+	}})
+	return nil
+}
+
+// deleteCollection deletes what the query picks (rule H168).
+func (c *call) deleteCollection() error {
+	reading, err := c.reading()
+	if err != nil {
+		return err
+	}
+	o, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	page, err := c.store.DeleteCollection(c.r.Context(), registry.ListOptions{
+		Namespace: c.namespace(), ResourceVersion: reading.version, ResourceVersionMatch: reading.match,
+		Limit: reading.limit, Continue: reading.token, Selector: reading.selector(),
+	}, o)
+	if err != nil {
+		return err
+	}
+	return c.sendPage(&storage.Page{Items: page.Items, Revision: page.Revision})
+}
+
+// deleteOptions reads the options from the body or, if that is empty, from the query (rule
+// H159).
+func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	data, err := c.readBody()
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return deleteQuery(c.query)
+	}
+	media, err := bodyMedia(c.r, true)
+	if err != nil {
+		return nil, err
+	}
+	o := &metav1.DeleteOptions{}
+	switch media {
+	case mediaYAML:
+		if data, _, err = fromYAML(data); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	case mediaProtobuf:
+		return c.deleteProtobuf(data)
+	}
+	if err := utiljson.UnmarshalCaseSensitivePreserveInts(data, o); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("couldn't get version/kind; json parse error: %v", err))
+	}
+	if err := c.checkDeleteKind(o.GroupVersionKind()); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// checkDeleteKind says whether a body is DeleteOptions, of the core group, of meta.k8s.io or
+// of the group of the resource.
+func (c *call) checkDeleteKind(k schema.GroupVersionKind) error {
+	gv := k.GroupVersion()
+	known := gv.Empty() || gv.Version == "v1" && (gv.Group == "" || gv.Group == metav1.GroupName) || gv == c.form.GroupVersionKind().GroupVersion()
+	if k.Kind != "" && k.Kind != "DeleteOptions" || !known {
+		return apierrors.NewBadRequest(fmt.Sprintf("decoded object cannot be converted to DeleteOptions: it is %s", k))
+	}
+	return nil
+}
+
+func (c *call) deleteProtobuf(data []byte) (*metav1.DeleteOptions, error) {
+	if c.s.protobuf == nil {
+		return nil, unsupportedMedia("the body of the request was in an unknown format", []string{mediaJSON, mediaYAML})
+	}
+	o := &metav1.DeleteOptions{}
+	_, k, err := c.s.protobuf.Decode(data, &schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}, o)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return o, c.checkDeleteKind(*k)
+}
+
+// deleteQuery reads the options from a query.
+func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
+	o := &metav1.DeleteOptions{DryRun: q["dryRun"]}
+	if text := q.Get("gracePeriodSeconds"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		o.GracePeriodSeconds = &n
+	}
+	if text := q.Get("orphanDependents"); text != "" {
+		b := text != "0" && text != "false"
+		o.OrphanDependents = &b
+	}
+	if text := q.Get("propagationPolicy"); text != "" {
+		p := metav1.DeletionPropagation(text)
+		o.PropagationPolicy = &p
+	}
+	if uid, rv := q.Get("uid"), q.Get("resourceVersion"); uid != "" || rv != "" {
+		o.Preconditions = &metav1.Preconditions{}
+		if uid != "" {
+			u := types.UID(uid)
+			o.Preconditions.UID = &u
+		}
+		if rv != "" {
+			o.Preconditions.ResourceVersion = &rv
+		}
+	}
+	return o, nil
+}

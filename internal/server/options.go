@@ -1,0 +1,205 @@
+package server
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// reading is what the query of a list or a watch says (rule H77).
+type reading struct {
+	labels            labels.Selector
+	fields            fields.Selector
+	limit             int64
+	token             string
+	version           string
+	match             string
+	timeoutSeconds    int64
+	bookmarks         bool
+	sendInitialEvents *bool
+}
+
+func (o reading) selector() storage.Selector {
+	return storage.Selector{Labels: o.labels, Fields: o.fields}
+}
+
+// reading reads the query of a list or watch. What does not parse is a 400 (rule H75), what
+// does not go together a 422 (rules K47, K48).
+func (c *call) reading() (reading, error) {
+	q := c.query
+	o := reading{token: q.Get("continue"), version: q.Get("resourceVersion"), match: q.Get("resourceVersionMatch")}
+	var p parser
+	o.limit = p.integer(q, "limit")
+	o.timeoutSeconds = p.integer(q, "timeoutSeconds")
+	o.bookmarks = p.boolean(q, "allowWatchBookmarks")
+	if q.Has("sendInitialEvents") {
+		b := p.boolean(q, "sendInitialEvents")
+		o.sendInitialEvents = &b
+	}
+	if p.err == nil {
+		o.labels, p.err = labels.Parse(q.Get("labelSelector"))
+	}
+	if p.err == nil {
+		o.fields, p.err = fields.ParseSelector(q.Get("fieldSelector"))
+	}
+	if p.err == nil {
+		p.err = c.checkFields(o.fields)
+	}
+	if p.err != nil {
+		return o, apierrors.NewBadRequest(p.err.Error())
+	}
+	if errs := o.check(c.rt.verb == "watch"); len(errs) > 0 {
+		return o, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	if c.rt.name != "" { // the deprecated watch path of one object
+		one := fields.OneTermEqualSelector("metadata.name", c.rt.name)
+		o.fields = fields.AndSelectors(o.fields, one)
+	}
+	return o, nil
+}
+
+// checkFields says whether the resource can be selected by the fields of a selector (rule H83).
+func (c *call) checkFields(sel fields.Selector) error {
+	for _, r := range sel.Requirements() {
+		known := r.Field == "metadata.name" || r.Field == "metadata.namespace" && c.res.Namespaced ||
+			slices.Contains(c.ver.FieldLabels, r.Field)
+		switch {
+		case known:
+		case c.res.Custom || len(c.ver.FieldLabels) > 0:
+			return fmt.Errorf("field label not supported: %s", r.Field)
+		default:
+			return fmt.Errorf("%q is not a known field selector: only %q, %q", r.Field, "metadata.name", "metadata.namespace")
+		}
+	}
+	return nil
+}
+
+// check says what does not go together (rules K47, K48, H98, H111).
+func (o reading) check(watch bool) field.ErrorList {
+	if watch {
+		return o.checkWatch()
+	}
+	var errs field.ErrorList
+	match := field.NewPath("resourceVersionMatch")
+	if o.sendInitialEvents != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
+	}
+	if o.match == "" {
+		return errs
+	}
+	if o.version == "" {
+		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+	}
+	if o.token != "" {
+		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
+	}
+	if o.match != exactMatch && o.match != notOlderMatch {
+		errs = append(errs, field.NotSupported(match, o.match, []string{exactMatch, notOlderMatch, ""}))
+	}
+	if o.match == exactMatch && o.version == "0" {
+		errs = append(errs, field.Forbidden(match, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
+	}
+	return errs
+}
+
+const (
+	exactMatch    = "Exact"
+	notOlderMatch = "NotOlderThan"
+)
+
+func (o reading) checkWatch() field.ErrorList {
+	var errs field.ErrorList
+	match := field.NewPath("resourceVersionMatch")
+	if o.sendInitialEvents != nil && o.match == "" {
+		errs = append(errs, field.Forbidden(match, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+	}
+	if o.match == "" {
+		return errs
+	}
+	if o.sendInitialEvents == nil {
+		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+	}
+	if o.match != notOlderMatch {
+		errs = append(errs, field.NotSupported(match, o.match, []string{notOlderMatch}))
+	}
+	if o.token != "" {
+		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
+	}
+	return errs
+}
+
+// parser reads values of a query and keeps the first error.
+type parser struct{ err error }
+
+func (p *parser) integer(q url.Values, name string) int64 {
+	text := q.Get(name)
+	if text == "" || p.err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	p.err = err
+	return n
+}
+
+// boolean reads a truth as the reference does: anything but 0 and false is true.
+func (p *parser) boolean(q url.Values, name string) bool {
+	v, ok := q[name]
+	return ok && len(v) > 0 && v[0] != "0" && v[0] != "false"
+}
+
+// writing is what the query of a write says (rules H64, H76, H78 to H80).
+type writing struct {
+	dryRun     bool
+	validation string // Ignore, Warn or Strict
+}
+
+// writing reads the query of a create, an update or a patch.
+func (c *call) writing() (writing, error) {
+	q := c.query
+	dryRun := q["dryRun"]
+	var errs field.ErrorList
+	kind := ""
+	switch c.rt.verb {
+	case "create":
+		kind = "CreateOptions"
+		errs = metav1validation.ValidateCreateOptions(&metav1.CreateOptions{DryRun: dryRun, FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation")})
+	case "update":
+		kind = "UpdateOptions"
+		errs = metav1validation.ValidateUpdateOptions(&metav1.UpdateOptions{DryRun: dryRun, FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation")})
+	case "patch":
+		kind = "PatchOptions"
+		o := &metav1.PatchOptions{DryRun: dryRun, FieldManager: q.Get("fieldManager"), FieldValidation: q.Get("fieldValidation")}
+		if q.Has("force") {
+			b, err := strconv.ParseBool(q.Get("force"))
+			if err != nil {
+				return writing{}, apierrors.NewBadRequest(err.Error())
+			}
+			o.Force = &b
+		}
+		errs = metav1validation.ValidatePatchOptions(o, c.patchType())
+	}
+	if len(errs) > 0 {
+		return writing{}, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+	}
+	if t := q.Get("timeout"); t != "" {
+		if err := checkTimeout(t); err != nil {
+			return writing{}, err
+		}
+	}
+	o := writing{dryRun: len(dryRun) > 0, validation: q.Get("fieldValidation")}
+	if o.validation == "" {
+		o.validation = metav1.FieldValidationWarn
+	}
+	return o, nil
+}

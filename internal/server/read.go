@@ -1,0 +1,147 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pawl-dev/pawl/registry"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+var emptyKind schema.GroupVersionKind
+
+// get answers with one object (rule H93).
+func (c *call) get() error {
+	v, err := c.store.Get(c.r.Context(), c.namespace(), c.rt.name, c.query.Get("resourceVersion"))
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusOK, v)
+}
+
+// list answers with the objects that the query picks (section 9 of the rules).
+func (c *call) list() error {
+	o, err := c.reading()
+	if err != nil {
+		return err
+	}
+	page, err := c.store.List(c.r.Context(), registry.ListOptions{
+		Namespace: c.namespace(), ResourceVersion: o.version, ResourceVersionMatch: o.match,
+		Limit: o.limit, Continue: o.token, Selector: o.selector(),
+	})
+	if err != nil {
+		return err
+	}
+	return c.sendPage(page)
+}
+
+// sendPage answers with a list.
+func (c *call) sendPage(page *storage.Page) error {
+	c.warnings.send(c.w.Header())
+	if c.look.media == mediaProtobuf {
+		return c.sendProtobufPage(page)
+	}
+	if c.look.media == mediaJSON && !c.look.pretty {
+		return c.streamPage(page)
+	}
+	data, err := c.appendHead(nil, page)
+	if err != nil {
+		return err
+	}
+	for i, v := range page.Items {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		if data, err = c.appendVersion(data, v, !c.res.Custom); err != nil {
+			return err
+		}
+	}
+	c.s.respondJSON(c.w, c.look, http.StatusOK, append(data, "]}\n"...))
+	return nil
+}
+
+// chunk is how much of a list is gathered before it is sent.
+const chunk = 64 << 10
+
+// streamPage sends a list piece by piece. Nothing is decoded where the stored form is the
+// one asked for, and what is gathered does not grow with the list.
+func (c *call) streamPage(page *storage.Page) error {
+	data, err := c.appendHead(make([]byte, 0, chunk+chunk/4), page)
+	if err != nil {
+		return err
+	}
+	sent := false
+	for i, v := range page.Items {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		if data, err = c.appendVersion(data, v, !c.res.Custom); err != nil {
+			if sent {
+				panic(http.ErrAbortHandler) // a list that breaks off must not look whole
+			}
+			return err
+		}
+		if len(data) >= chunk {
+			if !sent {
+				c.w.Header().Set("Content-Type", mediaJSON)
+				sent = true
+			}
+			if _, err := c.w.Write(data); err != nil {
+				return nil // the client has gone
+			}
+			data = data[:0]
+		}
+	}
+	data = append(data, "]}\n"...)
+	if !sent {
+		send(c.w, mediaJSON, http.StatusOK, data)
+		return nil
+	}
+	_, _ = c.w.Write(data)
+	return nil
+}
+
+// appendHead appends a list up to the bracket that opens its items. A custom resource's list
+// shows an empty continue where a built-in's leaves it out.
+func (c *call) appendHead(dst []byte, page *storage.Page) ([]byte, error) {
+	dst = append(dst, `{"kind":`...)
+	dst = strconv.AppendQuote(dst, c.listKind())
+	dst = append(dst, `,"apiVersion":`...)
+	dst = strconv.AppendQuote(dst, c.form.GroupVersionKind().GroupVersion().String())
+	dst = append(dst, `,"metadata":`...)
+	var md any = pageMeta(page)
+	if c.res.Custom {
+		md = struct {
+			Continue  string `json:"continue"`
+			Remaining *int64 `json:"remainingItemCount,omitempty"`
+			Version   string `json:"resourceVersion"`
+		}{page.Continue, page.Remaining, page.Revision.String()}
+	}
+	head, err := json.Marshal(md)
+	dst = append(dst, head...)
+	return append(dst, `,"items":[`...), err
+}
+
+func pageMeta(page *storage.Page) metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: page.Revision.String(), Continue: page.Continue, RemainingItemCount: page.Remaining}
+}
+
+func (c *call) listKind() string {
+	if c.res.ListKind != "" {
+		return c.res.ListKind
+	}
+	return c.res.Kind + "List"
+}
+
+// sendProtobufPage answers with a list of a built-in in protobuf.
+func (c *call) sendProtobufPage(page *storage.Page) error {
+	list, err := c.listOf(page)
+	if err != nil {
+		return err
+	}
+	return c.sendProtobuf(http.StatusOK, list)
+}

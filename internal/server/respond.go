@@ -1,0 +1,190 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pawl-dev/pawl/registry"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// fail answers with an error.
+func (c *call) fail(err error) {
+	c.explain(err)
+	st := statusOf(err)
+	var conflict *registry.ConflictError
+	if errors.As(err, &conflict) {
+		st = c.withCauses(conflict, st)
+	}
+	if c.warnings != nil {
+		c.warnings.send(c.w.Header())
+	}
+	c.s.respondStatus(c.w, c.look, st)
+}
+
+func (s *Server) fail(w http.ResponseWriter, _ *http.Request, l look, err error) {
+	s.respondStatus(w, l, statusOf(err))
+}
+
+// explain writes down errors that are the server's own fault.
+func (c *call) explain(err error) {
+	if statusOf(err).Code >= http.StatusInternalServerError {
+		c.s.logger.Error("request failed", "method", c.r.Method, "path", c.r.URL.Path, "err", err)
+	}
+}
+
+// statusOf is the Status that tells a client of err. An error that is no API status is a 500
+// with its text and no reason (rule H189).
+func statusOf(err error) metav1.Status {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		st := api.Status()
+		if st.Code == 0 {
+			st.Code = http.StatusInternalServerError
+		}
+		return st
+	}
+	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+}
+
+// withCauses explains a conflict to those who may read the object: paths are data.
+func (c *call) withCauses(conflict *registry.ConflictError, st metav1.Status) metav1.Status {
+	may := c.rt
+	may.verb = "get"
+	if allowed, _ := c.s.authorizer.Authorize(may.attributes(c.user, nil)); !allowed {
+		return st
+	}
+	x, err := conflict.Explain(c.r.Context())
+	if err != nil {
+		c.s.logger.Warn("a conflict could not be explained", "path", c.r.URL.Path, "err", err)
+		return st
+	}
+	causes := x.Causes()
+	if len(causes) == 0 {
+		return st
+	}
+	details := *st.Details
+	details.Causes = append(details.Causes, causes...)
+	st.Details = &details
+	if c.warnings != nil && strings.HasPrefix(c.r.UserAgent(), "kubectl/") {
+		c.warnings.AddWarning("", x.Summary())
+	}
+	return st
+}
+
+func (s *Server) respondStatus(w http.ResponseWriter, l look, st metav1.Status) {
+	st.Kind, st.APIVersion = "Status", "v1"
+	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
+	}
+	code := int(st.Code)
+	if code == 0 {
+		code = http.StatusOK // a Success does not say
+	}
+	data, err := json.Marshal(&st)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if l.media == mediaProtobuf && s.protobuf != nil {
+		var buf bytes.Buffer
+		if err := s.protobuf.Encode(&st, &buf); err == nil {
+			send(w, mediaProtobuf, code, buf.Bytes())
+			return
+		}
+	}
+	s.respondJSON(w, l, code, data)
+}
+
+// respondJSON sends JSON as it is, indented, or as YAML.
+func (s *Server) respondJSON(w http.ResponseWriter, l look, code int, data []byte) {
+	switch {
+	case l.media == mediaYAML:
+		if y, err := yaml.JSONToYAML(data); err == nil {
+			send(w, mediaYAML, code, y)
+			return
+		}
+	case l.pretty:
+		var buf bytes.Buffer
+		if err := json.Indent(&buf, data, "", "  "); err == nil {
+			data = append(buf.Bytes(), '\n')
+		}
+	}
+	send(w, mediaJSON, code, data)
+}
+
+func send(w http.ResponseWriter, media string, code int, data []byte) {
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(code)
+	_, _ = w.Write(data) // a client that has gone needs no answer
+}
+
+// sendVersion answers with one version of an object.
+func (c *call) sendVersion(code int, v storage.Version) error {
+	c.warnings.send(c.w.Header())
+	if c.look.media != mediaProtobuf {
+		data, err := c.appendVersion(nil, v, false)
+		if err != nil {
+			return err
+		}
+		c.s.respondJSON(c.w, c.look, code, data)
+		return nil
+	}
+	obj, err := v.Object()
+	if err != nil {
+		return err
+	}
+	return c.sendProtobuf(code, obj)
+}
+
+// sendObject answers with an object that is not stored.
+func (c *call) sendObject(code int, obj runtime.Object) error {
+	c.warnings.send(c.w.Header())
+	if c.look.media == mediaProtobuf {
+		return c.sendProtobuf(code, obj)
+	}
+	data, err := c.form.Encode(obj)
+	if err != nil {
+		return err
+	}
+	c.s.respondJSON(c.w, c.look, code, data)
+	return nil
+}
+
+func (c *call) sendProtobuf(code int, obj runtime.Object) error {
+	data, err := c.protobuf(obj)
+	if err != nil {
+		return err
+	}
+	send(c.w, mediaProtobuf, code, data)
+	return nil
+}
+
+// appendVersion appends a version's JSON: as stored if that is its form, made anew if not.
+// An item of a built-in's list is without kind and apiVersion (rule H63).
+func (c *call) appendVersion(dst []byte, v storage.Version, item bool) ([]byte, error) {
+	if data, ok := v.AppendJSON(dst, item); ok {
+		return data, nil
+	}
+	obj, err := v.Object()
+	if err != nil {
+		return dst, err
+	}
+	if item {
+		obj.GetObjectKind().SetGroupVersionKind(emptyKind)
+		data, err := json.Marshal(obj)
+		return append(dst, data...), err
+	}
+	data, err := c.form.Encode(obj)
+	return append(dst, data...), err
+}
