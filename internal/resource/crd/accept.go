@@ -16,8 +16,15 @@ import (
 // others are taken. A status that need not change is returned as it is. def itself may be
 // among others; now is the time of conditions that change.
 func Accept(def *apiextensionsv1.CustomResourceDefinition, others []*apiextensionsv1.CustomResourceDefinition, now metav1.Time) apiextensionsv1.CustomResourceDefinitionStatus {
+	inUse := namesInUse(def.Spec.Group, others)
+	inUse.add(def)
+	return accept(def, inUse, now)
+}
+
+// accept is [Accept] for those who know which names are in use, by def itself too.
+func accept(def *apiextensionsv1.CustomResourceDefinition, inUse nameSet, now metav1.Time) apiextensionsv1.CustomResourceDefinitionStatus {
 	status := *def.Status.DeepCopy()
-	names, naming := settleNames(def, namesInUse(def.Spec.Group, append(others, def)))
+	names, naming := settleNames(def, inUse)
 	status.AcceptedNames = names
 	SetCondition(&status, naming, now)
 	accepted := naming.Status == apiextensionsv1.ConditionTrue
@@ -84,16 +91,21 @@ type nameSet struct{ resources, kinds map[string]bool }
 func namesInUse(group string, defs []*apiextensionsv1.CustomResourceDefinition) nameSet {
 	in := nameSet{map[string]bool{}, map[string]bool{}}
 	for _, d := range defs {
-		if d.Spec.Group != group {
-			continue
+		if d.Spec.Group == group {
+			in.add(d)
 		}
-		n := &d.Status.AcceptedNames
-		for _, name := range append([]string{n.Plural, n.Singular}, n.ShortNames...) {
-			in.resources[name] = true
-		}
-		in.kinds[n.Kind], in.kinds[n.ListKind] = true, true
 	}
 	return in
+}
+
+// add adds the accepted names of a definition.
+func (in nameSet) add(d *apiextensionsv1.CustomResourceDefinition) {
+	n := &d.Status.AcceptedNames
+	in.resources[n.Plural], in.resources[n.Singular] = true, true
+	for _, name := range n.ShortNames {
+		in.resources[name] = true
+	}
+	in.kinds[n.Kind], in.kinds[n.ListKind] = true, true
 }
 
 // settleNames decides about each name by itself. The condition tells of the last one that clashes.
