@@ -11,8 +11,6 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -95,6 +93,6 @@ func tokens(t testing.TB, ts ...Token) *Tokens {
 	return a
 }
 
-func somebody(name string, groups ...string) *user.DefaultInfo {
-	return &user.DefaultInfo{Name: name, Groups: groups}
+func somebody(name string, groups ...string) User {
+	return NewUser(name, groups...)
 }

@@ -10,6 +10,11 @@ import (
 // A User is somebody who sends requests. It is not changed once it is made.
 type User = user.Info
 
+// NewUser returns somebody of that name, in those groups.
+func NewUser(name string, groups ...string) User {
+	return &user.DefaultInfo{Name: name, Groups: groups}
+}
+
 // anonymous is who sends a request without credentials (rule H199).
 var anonymous = &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
 
