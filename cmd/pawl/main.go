@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// version is that of the release, given to the linker: -ldflags "-X main.version=v1.2.3".
+var version string
+
+func main() {
+	os.Exit(run(context.Background(), process{
+		stdout: os.Stdout, stderr: os.Stderr,
+		signals: catchSignals,
+		started: time.Now(),
+		build:   debug.ReadBuildInfo,
+		version: version,
+		start:   start,
+		ownLogs: ownKlog,
+	}, os.Args[1:]))
+}
+
+func catchSignals() <-chan os.Signal {
+	caught := make(chan os.Signal, 2) // a second one counts, a third does not
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	return caught
+}
+
+// start starts the server that the settings describe.
+func start(ctx context.Context, s settings) (server, error) {
+	srv, err := pawl.Start(ctx, pawl.Config{
+		DataDir:           s.dataDir,
+		Listen:            s.listen,
+		Engine:            s.engine,
+		Kubeconfig:        s.kubeconfig,
+		TokenAuthFile:     s.tokenAuthFile,
+		HistoryDuration:   s.historyDuration,
+		HistorySize:       s.historySize,
+		TLSCertFile:       s.tlsCertFile,
+		TLSPrivateKeyFile: s.tlsKeyFile,
+		TLSSANs:           s.tlsSANs,
+		Version:           version,
+		Logger:            s.logger,
+	})
+	if err != nil {
+		return nil, err // not srv: a nil *Server is a server that is not nil
+	}
+	return srv, nil
+}
