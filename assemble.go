@@ -1,0 +1,231 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pawl-dev/pawl/internal/auth"
+	"github.com/pawl-dev/pawl/internal/pki"
+	"github.com/pawl-dev/pawl/internal/resource"
+	"github.com/pawl-dev/pawl/internal/resource/builtin"
+	"github.com/pawl-dev/pawl/internal/resource/crd"
+	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/kv/local"
+	"github.com/pawl-dev/pawl/registry"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// parts is what a server is put together from, from the bottom up.
+type parts struct {
+	config    Config
+	engine    *local.Engine
+	pki       *pki.PKI
+	turns     *storage.Turns
+	catalogue *resource.Registry
+	manager   *crd.Manager
+	server    *server.Server
+	handler   http.Handler
+
+	stopping atomic.Bool
+	cancel   context.CancelFunc
+	loops    sync.WaitGroup
+}
+
+// assemble opens the store and the keys, and wires the layers. Nothing runs yet.
+func assemble(ctx context.Context, c Config) (*parts, error) {
+	p := &parts{config: c, turns: &storage.Turns{}, catalogue: &resource.Registry{}}
+	if c.DataDir != "" {
+		if err := pki.PrepareFolder(c.DataDir); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if p.engine, err = openEngine(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := p.openKeys(); err != nil {
+		return nil, errors.Join(err, p.engine.Close())
+	}
+	if err := p.wire(); err != nil {
+		return nil, errors.Join(err, p.engine.Close())
+	}
+	return p, nil
+}
+
+func openEngine(ctx context.Context, c Config) (*local.Engine, error) {
+	o := local.Options{
+		Memory: c.Engine == EngineMemory, HistoryDuration: c.HistoryDuration, HistorySize: c.HistorySize, Logger: c.Logger,
+	}
+	if !o.Memory {
+		o.Dir = filepath.Join(c.DataDir, "store")
+	}
+	return local.Open(ctx, o)
+}
+
+func (p *parts) openKeys() error {
+	c := p.config
+	host, err := hostOf(c.Listen)
+	if err != nil {
+		return err
+	}
+	p.pki, err = pki.Open(pki.Options{
+		Dir: c.DataDir, Hosts: append([]string{host}, c.TLSSANs...), CertFile: c.TLSCertFile, KeyFile: c.TLSPrivateKeyFile, Logger: c.Logger,
+	})
+	return err
+}
+
+// wire makes the catalogue and what serves it.
+func (p *parts) wire() error {
+	for _, kind := range builtin.Kinds() {
+		p.catalogue.Change(nil, kind.Resource(p.stores(kind)))
+	}
+	p.wireDefinitions()
+	gate, err := p.gate()
+	if err != nil {
+		return err
+	}
+	p.server = server.New(server.Config{
+		Catalogue: p.catalogue, Authorizer: auth.Masters{}, Other: p.other(), Scheme: newScheme(), Logger: p.config.Logger,
+	})
+	p.handler = gate.WithAuthentication(gate.WithImpersonation(p.server))
+	return nil
+}
+
+// table is the table of a resource in the one space there is.
+func (p *parts) table(group, plural string, namespaced bool, codec storage.Codec, fields storage.FieldsFunc) *storage.Table {
+	return storage.NewTable(storage.Options{
+		Engine: p.engine, Group: group, Resource: plural, Namespaced: namespaced, Codec: codec, Fields: fields, Turns: p.turns,
+	})
+}
+
+// stores makes the stores of a built-in, all over one table.
+func (p *parts) stores(kind builtin.Kind) func(builtin.Kind, registry.Strategy) *registry.Store {
+	table := p.table(kind.Group, kind.Plural, kind.Strategy.Policy().Namespaced, kind.Codec(), kind.Fields)
+	return func(k builtin.Kind, s registry.Strategy) *registry.Store {
+		return registry.Must(registry.Config{
+			Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s,
+			Guards: p.guards(k), Hooks: p.hooks(k),
+		})
+	}
+}
+
+// wireDefinitions makes the resource of the definitions, and what follows them.
+func (p *parts) wireDefinitions() {
+	now := func() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }
+	gr := schema.GroupResource{Group: crd.DefinitionKind.Group, Resource: "customresourcedefinitions"}
+	table := p.table(gr.Group, gr.Resource, false, crd.DefinitionCodec{}, nil)
+	config := registry.Config{Kind: crd.DefinitionKind, Resource: gr, Path: "apiextensions.k8s.io/customresourcedefinitions", Table: table}
+	store := func(s registry.Strategy, hooks ...registry.Hook) *registry.Store {
+		c := config
+		c.Strategy, c.Hooks = s, hooks
+		return registry.Must(c)
+	}
+	strategy := crd.Strategy{Now: now}
+	p.manager = crd.NewManager(crd.Options{
+		Definitions: store(strategy), Status: store(crd.StatusStrategy{}), Catalogue: p.catalogue,
+		Tables: storage.Options{Engine: p.engine, Turns: p.turns},
+		Stores: registry.Config{Guards: p.customGuards()},
+		Log:    p.config.Logger,
+	})
+	settled := settledHook{p.manager}
+	p.catalogue.Change(nil, &resource.Resource{
+		Group: gr.Group, Plural: gr.Resource, Singular: "customresourcedefinition", Kind: crd.DefinitionKind.Kind,
+		ListKind: "CustomResourceDefinitionList", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+		StorageVersion: crd.DefinitionKind.Version,
+		Versions: []*resource.Version{{
+			Name: crd.DefinitionKind.Version, Form: crd.DefinitionForm{}, Store: store(strategy, settled),
+			Subresources: map[string]*resource.Subresource{"status": {
+				Name: "status", Kind: crd.DefinitionKind.Kind, Verbs: []string{"get", "patch", "update"}, Store: store(crd.StatusStrategy{}, settled),
+			}},
+		}},
+	})
+}
+
+// A settledHook holds the answer to a write of a definition back until the catalogue holds
+// what came of it: a definition is usable the moment the call that created it returns.
+type settledHook struct{ manager *crd.Manager }
+
+func (h settledHook) Begin(_ context.Context, _ registry.Verb, _, _ runtime.Object, dryRun bool) (func(context.Context, registry.Ending), error) {
+	return func(ctx context.Context, how registry.Ending) {
+		if dryRun || how.Outcome != registry.Written && how.Outcome != registry.Removed {
+			return
+		}
+		_ = h.manager.Confirm(ctx) // who gives up waiting has their write all the same
+	}, nil
+}
+
+func (p *parts) gate() (*auth.Gate, error) {
+	admin := auth.Token{Value: p.pki.AdminToken(), User: adminUser()}
+	tokens := []auth.Token{admin}
+	if file := p.config.TokenAuthFile; file != "" {
+		more, err := auth.ReadTokenFile(file)
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, more...)
+	}
+	bearers, err := auth.NewTokens(tokens...)
+	if err != nil {
+		return nil, err
+	}
+	return &auth.Gate{
+		Authenticator: auth.Union{auth.NewCertificates(p.pki.Roots, time.Now), bearers},
+		Authorizer:    auth.Masters{}, Logger: p.config.Logger,
+	}, nil
+}
+
+// newScheme knows the Go types of the built-in resources.
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // two types of one name: a bug in what was linked
+		}
+	}
+	return s
+}
+
+// begin brings the catalogue up to what is stored and starts the loops.
+func (p *parts) begin(ctx context.Context) error {
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.cancel = cancel
+	if err := p.manager.Start(ctx); err != nil {
+		return err
+	}
+	if err := p.bootstrap(ctx); err != nil {
+		return err
+	}
+	p.loop(run, func(ctx context.Context) { _ = p.manager.Run(ctx) }) // ends with ctx or the engine
+	p.loop(run, p.pki.Run)
+	p.control(run)
+	return nil
+}
+
+func (p *parts) loop(ctx context.Context, run func(context.Context)) {
+	p.loops.Go(func() { run(ctx) })
+}
+
+// shuttingDown makes readiness fail (rule H37).
+func (p *parts) shuttingDown() { p.stopping.Store(true) }
+
+// close ends the loops and closes the store.
+func (p *parts) close() error {
+	if p.cancel != nil {
+		p.cancel()
+	}
+	p.loops.Wait()
+	return p.engine.Close()
+}
