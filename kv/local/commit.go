@@ -49,7 +49,7 @@ func (e *Engine) enter(txn kv.Txn) (t *ticket, seen kv.Revision, err error) {
 	case e.closed:
 		return nil, 0, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
 	}
-	if conflict, lostTo := e.judge(txn.Conditions); conflict != nil {
+	if lostTo, conflict := e.judge(txn.Conditions); conflict != nil {
 		return nil, lostTo, conflict
 	}
 	now, elapsed := e.time.now()
@@ -74,9 +74,9 @@ func (e *Engine) settle(ctx context.Context, ops int, seen kv.Revision, err erro
 	return kv.Committed{Revision: seen, Versions: make([]*kv.Version, ops)}, nil
 }
 
-// judge returns the conflict of the first condition that does not hold, and the revision
-// that it lost to. The caller holds e.mu.
-func (e *Engine) judge(conditions []kv.Condition) (conflict error, lostTo kv.Revision) {
+// judge returns the conflict of the first condition that does not hold, if there is one,
+// and the revision that it lost to. The caller holds e.mu.
+func (e *Engine) judge(conditions []kv.Condition) (lostTo kv.Revision, conflict error) {
 	for _, c := range conditions {
 		have, changed := kv.Absent, kv.Absent
 		if v := e.current(c.Key); v != nil {
@@ -86,10 +86,10 @@ func (e *Engine) judge(conditions []kv.Condition) (conflict error, lostTo kv.Rev
 			}
 		}
 		if have != c.At {
-			return &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}, changed
+			return changed, &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}
 		}
 	}
-	return nil, kv.Absent
+	return kv.Absent, nil
 }
 
 // current returns the newest sequenced version of key, which may be a deletion if it is

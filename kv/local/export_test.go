@@ -1,0 +1,9 @@
+package local
+
+import "io"
+
+// WithEntropy returns o with the source of segment ids given.
+func (o Options) WithEntropy(r io.Reader) Options {
+	o.entropy = r
+	return o
+}
