@@ -135,23 +135,30 @@ func (v Version) Metadata() (metav1.ObjectMeta, error) {
 	return m, nil
 }
 
-// A memo is what selection needs to know of a stored value. It hangs on the value's slot.
+// A memo is what selection and guards need to know of a stored value. It hangs on the value's
+// slot.
 type memo struct {
-	labels labels.Set
-	fields fields.Set // of the table by
-	by     *Table     // nil while the fields have not been asked for
-	err    error
+	labels   labels.Set
+	deleting bool
+	fields   fields.Set // of the table by
+	by       *Table     // nil while the fields have not been asked for
+	err      error
 }
 
-// attributes returns the labels and, if wanted, the selectable fields, working them out on
-// the first look.
+// attributes returns the labels and, if wanted, the selectable fields.
 func (v Version) attributes(wantFields bool) (labels.Set, fields.Set, error) {
+	m := v.memo(wantFields)
+	return m.labels, m.fields, m.err
+}
+
+// memo returns what is remembered of the version, working it out on the first look.
+func (v Version) memo(wantFields bool) *memo {
 	m, _ := v.kv.Slot.Load().(*memo)
 	if m == nil || m.err == nil && wantFields && m.by != v.table {
 		m = v.look(wantFields)
 		v.kv.Slot.Store(m)
 	}
-	return m.labels, m.fields, m.err
+	return m
 }
 
 func (v Version) look(wantFields bool) *memo {
@@ -164,11 +171,14 @@ func (v Version) look(wantFields bool) *memo {
 		if wantFields {
 			m.by = v.table
 		}
-		var md struct{ Labels labels.Set }
+		var md struct {
+			Labels            labels.Set
+			DeletionTimestamp *json.RawMessage
+		}
 		if err := json.Unmarshal(d.json[d.metaStart:d.metaEnd], &md); err != nil {
 			return &memo{err: v.corrupt(err)}
 		}
-		m.labels = md.Labels
+		m.labels, m.deleting = md.Labels, md.DeletionTimestamp != nil
 		return m
 	}
 	obj, err := v.Object()
@@ -183,7 +193,7 @@ func (t *Table) memoOf(obj runtime.Object) *memo {
 	if err != nil {
 		return &memo{err: err}
 	}
-	m := &memo{labels: acc.GetLabels(), by: t}
+	m := &memo{labels: acc.GetLabels(), deleting: acc.GetDeletionTimestamp() != nil, by: t}
 	if len(m.labels) == 0 {
 		m.labels = nil
 	}

@@ -1,0 +1,62 @@
+package storage
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// Version is the version that a view or a snapshot showed under one of t's keys; one that does
+// not exist for nil and for the mark of a removal.
+func (t *Table) Version(v *kv.Version) Version { return t.at(v) }
+
+// Deleting reports whether the object is being deleted. It decodes little, and that once:
+// the answer is remembered with the version.
+func (v Version) Deleting() (bool, error) {
+	if m := v.memo(false); m.err == nil {
+		return m.deleting, nil
+	}
+	md, err := v.Metadata()
+	return md.DeletionTimestamp != nil, err
+}
+
+// Occupied yields group and plural of each resource of a space that has objects in that
+// namespace, whoever serves it. It costs a few look-ups for each resource that has objects at
+// all, however many those are. An empty space is [kv.DefaultSpace].
+func Occupied(snap kv.Snapshot, space, namespace string) iter.Seq2[string, string] {
+	if space == "" {
+		space = kv.DefaultSpace
+	}
+	return func(yield func(group, plural string) bool) {
+		root := space + "/"
+		for from := root; ; {
+			key, ok := first(snap, root, from)
+			if !ok {
+				return
+			}
+			table := strings.TrimSuffix(kv.TableOf(key), "/")
+			if _, ok := first(snap, table+"/"+namespace+"/", ""); ok {
+				group, plural, _ := strings.Cut(table[len(root):], "/")
+				if group == coreGroup {
+					group = ""
+				}
+				if !yield(group, plural) {
+					return
+				}
+			}
+			from = table + afterSlash
+		}
+	}
+}
+
+// afterSlash sorts after every key that goes on with a slash.
+const afterSlash = string('/' + 1)
+
+// first returns the first key under prefix that is at least from.
+func first(snap kv.Snapshot, prefix, from string) (string, bool) {
+	for v := range snap.Ascend(prefix, from) {
+		return v.Key, true
+	}
+	return "", false
+}
