@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -52,6 +53,9 @@ type Config struct {
 	Path string
 	// Guards are asked before an object is created.
 	Guards []Guard
+	// GuardsFor make more guards, asked after those: for one that has to know the resource, where
+	// many stores are made of one Config.
+	GuardsFor []func(schema.GroupResource) Guard
 	// Hooks are told of every attempt to write.
 	Hooks []Hook
 	// Fields compares objects for explanations; nil means [Deduced].
@@ -83,6 +87,10 @@ func New(c Config) (*Store, error) {
 		kind: c.Kind, resource: c.Resource, path: c.Path, table: c.Table, strategy: c.Strategy,
 		policy: c.Strategy.Policy(), guards: c.Guards, hooks: c.Hooks, fields: c.Fields,
 		clock: c.Clock, newUID: c.NewUID, suffix: c.Suffix,
+	}
+	s.guards = slices.Clone(s.guards)
+	for _, guard := range c.GuardsFor {
+		s.guards = append(s.guards, guard(c.Resource))
 	}
 	if s.policy.Name == nil {
 		s.policy.Name = validation.NameIsDNSSubdomain
