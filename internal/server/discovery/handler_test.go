@@ -319,6 +319,21 @@ func TestEncodings(t *testing.T) {
 	})
 }
 
+func TestAggregatedAsProtobuf(t *testing.T) { // rule H30
+	h, _ := handler(widgets())
+	const accept = "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	resp := ask(h, http.MethodGet, "/apis", "Accept", accept)
+	raw, _ := strings.CutPrefix(body(resp), "k8s\x00")
+	var envelope runtime.Unknown
+	var list apidiscoveryv2.APIGroupDiscoveryList
+	if err := envelope.Unmarshal([]byte(raw)); err != nil {
+		t.Fatal(err)
+	}
+	if err := list.Unmarshal(envelope.Raw); err != nil || len(list.Items) != 3 || resp.Header.Get("Content-Type") != accept {
+		t.Errorf("%v %d groups %s", err, len(list.Items), resp.Header.Get("Content-Type"))
+	}
+}
+
 func TestNothingIsMadeBeforeItIsAskedFor(t *testing.T) {
 	h, reg := handler()
 	ask(h, http.MethodGet, "/api/v1")

@@ -256,7 +256,9 @@ func TestOnlyWhatChangedIsMadeAgain(t *testing.T) {
 func TestOneBrokenDefinitionDoesNotBlockTheOthers(t *testing.T) { // rule C110
 	broken := toy("Wreck", widgetSpec, new(int))
 	broken.Versions[0].OpenAPI = func() (*spec3.OpenAPI, error) { return nil, errors.New("cannot be described") }
-	f := serve(t, broken, toy("Widget", widgetSpec, new(int)), toy("Gear", widgetSpec, new(int)))
+	empty := toy("Void", widgetSpec, new(int))
+	empty.Versions[0].OpenAPI = func() (*spec3.OpenAPI, error) { return nil, nil }
+	f := serve(t, broken, empty, toy("Widget", widgetSpec, new(int)), toy("Gear", widgetSpec, new(int)))
 	_, body := f.get(t, "/openapi/v3/apis/toys.example/v1")
 	for text, want := range map[string]bool{"example.toys.v1.Widget": true, "example.toys.v1.Gear": true, "Wreck": false} {
 		if strings.Contains(string(body), text) != want {

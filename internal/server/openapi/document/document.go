@@ -29,14 +29,10 @@ type Components struct {
 	SecuritySchemes json.RawMessage            `json:"securitySchemes,omitempty"`
 }
 
-// Parse reads the JSON of an OpenAPI v3 document.
+// Parse reads the JSON of an OpenAPI v3 document, which must be compact.
 func Parse(data []byte) (*Document, error) {
-	var tight bytes.Buffer
-	if err := json.Compact(&tight, data); err != nil {
-		return nil, fmt.Errorf("openapi: not JSON: %w", err)
-	}
 	d := &Document{}
-	if err := json.Unmarshal(tight.Bytes(), d); err != nil {
+	if err := json.Unmarshal(data, d); err != nil {
 		return nil, fmt.Errorf("openapi: not an OpenAPI v3 document: %w", err)
 	}
 	return d, nil

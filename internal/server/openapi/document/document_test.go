@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -33,14 +34,18 @@ func TestRoute(t *testing.T) {
 }
 
 func TestKeepDropsWhatNothingRefersTo(t *testing.T) {
-	d, err := Parse([]byte(`{"openapi":"3.0.0","info":{},"paths":{
+	var tight bytes.Buffer
+	if err := json.Compact(&tight, []byte(`{"openapi":"3.0.0","info":{},"paths":{
 		"/a": {"get": {"responses": {"200": {"schema": {"$ref": "#/components/schemas/A"}}}}},
 		"/b": {"get": {"responses": {"200": {"schema": {"$ref": "#/components/schemas/B"}}}}}},
 		"components": {"schemas": {
 			"A": {"items": {"$ref": "#/components/schemas/Deep"}},
 			"B": {"description": "is said in words: {\"$ref\":\"#/components/schemas/Words\"}"},
 			"Deep": {"properties": {"me": {"$ref": "#/components/schemas/Deep"}}},
-			"Words": {}}}}`))
+			"Words": {}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Parse(tight.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}

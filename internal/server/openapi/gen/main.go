@@ -20,11 +20,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/server/health"
 	"github.com/pawl-dev/pawl/internal/server/openapi/document"
 )
 
-// source is the release that the documents are of. The README beside them names it too.
-const source = "k8s.io/kubernetes@v1.37.2"
+// source is the release that the documents are of: the one whose behaviour pawl has. The README
+// beside them names it too.
+const source = "k8s.io/kubernetes@v" + health.Kubernetes
 
 // published are the resources by the key of their document; nil for a document that is about no
 // resource, and is taken whole.
@@ -99,7 +101,11 @@ func download() (string, error) {
 
 // filter returns the document with only these resources, compressed.
 func filter(full []byte, root string, resources []string) ([]byte, error) {
-	d, err := document.Parse(full)
+	var tight bytes.Buffer
+	if err := json.Compact(&tight, full); err != nil {
+		return nil, err
+	}
+	d, err := document.Parse(tight.Bytes())
 	if err != nil {
 		return nil, err
 	}
