@@ -109,9 +109,6 @@ var watches = []promise{
 	{"a stopped watch is over, and whoever waits for it is woken", func(s *store) {
 		w := s.watch(ns, s.newest())
 		ready := w.Wait()
-		s.put(b, "unread")
-		w = s.watch(ns, s.newest())
-		ready = w.Wait()
 		go w.Stop()
 		select {
 		case <-ready:

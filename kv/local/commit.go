@@ -196,21 +196,34 @@ func check(txn kv.Txn) error {
 		}
 	}
 	var size int
-	seen := make(map[string]struct{}, len(txn.Ops))
 	for _, op := range txn.Ops {
 		if problem := checkOp(op); problem != "" {
 			return invalid(op.Key, problem)
 		}
-		if _, twice := seen[op.Key]; twice {
-			return invalid(op.Key, "changed twice in one transaction")
-		}
-		seen[op.Key] = struct{}{}
 		size += len(op.Key) + len(op.Value)
+	}
+	if key, twice := changedTwice(txn.Ops); twice {
+		return invalid(key, "changed twice in one transaction")
 	}
 	if size > kv.MaxTxnBytes {
 		return invalid("", fmt.Sprintf("%d bytes of keys and values in one transaction, at most %d are allowed", size, kv.MaxTxnBytes))
 	}
 	return nil
+}
+
+// changedTwice returns a key that more than one of ops changes, and whether there is one.
+func changedTwice(ops []kv.Op) (key string, twice bool) {
+	if len(ops) < 2 {
+		return "", false
+	}
+	seen := make(map[string]struct{}, len(ops))
+	for _, op := range ops {
+		if _, twice := seen[op.Key]; twice {
+			return op.Key, true
+		}
+		seen[op.Key] = struct{}{}
+	}
+	return "", false
 }
 
 // checkOp reports what is wrong with op, "" if nothing is.

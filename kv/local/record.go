@@ -190,7 +190,10 @@ func (r *reader) name() string {
 
 // value returns a copy of the bytes that follow, not nil even if there are none.
 func (r *reader) value() []byte {
-	return append(make([]byte, 0), r.bytes()...)
+	b := r.bytes()
+	v := make([]byte, len(b))
+	copy(v, b)
+	return v
 }
 
 // record returns the next record. End says that it is an end mark and holds no commit.

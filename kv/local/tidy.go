@@ -86,8 +86,8 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 }
 
 // prune removes the snapshots before the one that history is to begin with, and the
-// segments that hold nothing newer than it. Snapshots go first: what is left after a crash
-// in the middle is a store with some segments too many.
+// segments that hold nothing newer than it. Snapshots go first, and their names from the
+// disk: opening begins with the oldest that it finds, and needs all that follows it.
 func (j *journal) prune() error {
 	j.mu.Lock()
 	base, ok := j.base()
@@ -95,31 +95,23 @@ func (j *journal) prune() error {
 		j.mu.Unlock()
 		return nil
 	}
-	old := slices.Clone(j.snapshots[:base])
 	rev := j.snapshots[base].rev
-	var dead []segmentFile
-	for i := 0; i+1 < len(j.segments) && j.segments[i+1].first <= rev+1; i++ {
-		dead = append(dead, j.segments[i])
+	dead := 0
+	for dead+1 < len(j.segments) && j.segments[dead+1].first <= rev+1 {
+		dead++
 	}
+	old := slices.Clone(j.segments[:dead])
 	j.mu.Unlock()
-	if len(old) == 0 && len(dead) == 0 {
+	if base == 0 && dead == 0 {
 		return nil
 	}
 	if err := j.verify(rev); err != nil {
 		return err
 	}
-	for _, s := range old {
-		if err := j.opts.FS.Remove(j.snapshotName(s.rev)); err != nil {
-			return err
-		}
-		j.mu.Lock()
-		j.snapshots = j.snapshots[1:]
-		j.mu.Unlock()
-	}
-	if err := j.opts.FS.SyncDir(j.snapDir()); err != nil {
+	if err := j.dropSnapshots(rev); err != nil {
 		return err
 	}
-	for _, s := range dead {
+	for _, s := range old {
 		if err := j.opts.FS.Remove(j.segmentName(s.first)); err != nil {
 			return err
 		}
@@ -128,6 +120,27 @@ func (j *journal) prune() error {
 		j.mu.Unlock()
 	}
 	return j.opts.FS.SyncDir(j.logDir())
+}
+
+// dropSnapshots removes the snapshots before rev. It asks the disk which there are: one
+// that could not be finished properly may be there all the same.
+func (j *journal) dropSnapshots(rev kv.Revision) error {
+	found, err := j.list(j.snapDir(), ".snap")
+	if err != nil {
+		return err
+	}
+	for _, old := range found {
+		if old >= rev {
+			break
+		}
+		if err := j.opts.FS.Remove(j.snapshotName(old)); err != nil {
+			return err
+		}
+		j.mu.Lock()
+		j.snapshots = slices.DeleteFunc(j.snapshots, func(s snapshotFile) bool { return s.rev == old })
+		j.mu.Unlock()
+	}
+	return j.opts.FS.SyncDir(j.snapDir())
 }
 
 // base returns which snapshot history should begin with: the newest that is old enough,

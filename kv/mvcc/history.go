@@ -137,6 +137,8 @@ func (x *Index) forget(t *table, n int) {
 	}
 	to := t.events[n-1].rev
 	n = t.search(to)
+	x.raise(to) // before any link is cut; see past.walk
+	t.oldest = max(t.oldest, to)
 	for _, e := range t.events[:n] {
 		v := e.event.Version
 		size := e.bytes()
@@ -152,8 +154,6 @@ func (x *Index) forget(t *table, n int) {
 	}
 	t.topic.trimTo(to)
 	t.drop(n)
-	t.oldest = max(t.oldest, to)
-	x.raise(to)
 }
 
 // drop takes n events off the front. A past may still hold the array, so they are not

@@ -194,7 +194,7 @@ func (x *Index) exactly(rev kv.Revision) (kv.Snapshot, error) {
 	case rev == newest.rev:
 		return newest, nil
 	}
-	p := &past{newest: newest, rev: rev, since: map[string][]*node{}}
+	p := &past{newest: newest, rev: rev, since: map[string][]*node{}, oldest: &x.oldest}
 	for name, t := range x.tables {
 		if since := t.after(rev); len(since) > 0 {
 			p.since[name] = since

@@ -2,8 +2,10 @@ package mvcc
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tidwall/btree"
 
@@ -40,25 +42,21 @@ type past struct {
 	newest *state
 	rev    kv.Revision
 	since  map[string][]*node // by table
+	oldest *atomic.Uint64     // what the index can still tell
 }
 
 // Revision implements [kv.Snapshot].
 func (p *past) Revision() kv.Revision { return p.rev }
 
-// Get implements [kv.Snapshot]. Walking back from the newest version is quick where it
-// works; the walk ends early at a deletion, or where history is being forgotten.
+// Get implements [kv.Snapshot].
 func (p *past) Get(key string) *kv.Version {
 	since := p.since[kv.TableOf(key)]
 	newest := p.newest.Get(key)
 	if len(since) == 0 {
 		return newest
 	}
-	for v := newest; v != nil; v = v.Prev() {
-		switch {
-		case v.Revision > p.rev:
-		case v.Deleted:
-			return nil
-		default:
+	if newest != nil {
+		if v, sure := p.walk(newest); sure {
 			return v
 		}
 	}
@@ -70,55 +68,95 @@ func (p *past) Get(key string) *kv.Version {
 	return newest
 }
 
+// walk goes back from v to what its key held at p.rev, nil if it did not exist. It is not
+// sure where it comes to an end that may be due to forgetting.
+func (p *past) walk(v *kv.Version) (was *kv.Version, sure bool) {
+	for v != nil && v.Revision > p.rev {
+		v = v.Prev()
+	}
+	switch {
+	case v == nil:
+		// Forgetting raises oldest before it cuts a link.
+		return nil, kv.Revision(p.oldest.Load()) <= p.rev
+	case v.Deleted:
+		return nil, true
+	}
+	return v, true
+}
+
 // Ascend implements [kv.Snapshot].
 func (p *past) Ascend(prefix, from string) iter.Seq[*kv.Version] {
 	return func(yield func(*kv.Version) bool) {
-		was, deleted := p.overlay(prefix, from)
+		var overlay map[string]*kv.Version // made when a walk is not sure
+		at := func(v *kv.Version) *kv.Version {
+			was, sure := p.walk(v)
+			if sure {
+				return was
+			}
+			if overlay == nil {
+				overlay = p.overlay(prefix, from)
+			}
+			return overlay[v.Key]
+		}
+		deleted := p.deleted(prefix, from)
 		for v := range p.newest.Ascend(prefix, from) {
 			for len(deleted) > 0 && deleted[0].Key < v.Key {
-				if !yield(deleted[0]) {
+				if was := at(deleted[0]); was != nil && !yield(was) {
 					return
 				}
 				deleted = deleted[1:]
 			}
-			if old, changed := was[v.Key]; changed {
-				v = old
+			if v.Revision > p.rev {
+				v = at(v)
 			}
 			if v != nil && !yield(v) {
 				return
 			}
 		}
 		for _, v := range deleted {
-			if !yield(v) {
+			if was := at(v); was != nil && !yield(was) {
 				return
 			}
 		}
 	}
 }
 
-// overlay returns what the keys that have changed since were then, nil if they did not
-// exist; and those of them, in order, that no longer exist.
-func (p *past) overlay(prefix, from string) (was map[string]*kv.Version, deleted []*kv.Version) {
-	was = map[string]*kv.Version{}
-	for table, since := range p.since {
-		if !strings.HasPrefix(table, prefix) && !strings.HasPrefix(prefix, table) {
-			continue
-		}
-		for _, n := range since {
-			key := n.event.Version.Key
-			if key < from || !strings.HasPrefix(key, prefix) {
+// under yields the events since then of keys under prefix, from a key on.
+func (p *past) under(prefix, from string) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for table, since := range p.since {
+			if !strings.HasPrefix(table, prefix) && !strings.HasPrefix(prefix, table) {
 				continue
 			}
-			if _, known := was[key]; !known {
-				was[key] = n.event.Prev
+			for _, n := range since {
+				key := n.event.Version.Key
+				if key >= from && strings.HasPrefix(key, prefix) && !yield(n) {
+					return
+				}
 			}
 		}
 	}
-	for key, v := range was {
-		if v != nil && p.newest.Get(key) == nil {
-			deleted = append(deleted, v)
+}
+
+// deleted returns the deletions since then of keys that no longer exist, one for each, in
+// key order.
+func (p *past) deleted(prefix, from string) []*kv.Version {
+	found := map[string]*kv.Version{}
+	for n := range p.under(prefix, from) {
+		if v := n.event.Version; v.Deleted && p.newest.Get(v.Key) == nil {
+			found[v.Key] = v
 		}
 	}
-	slices.SortFunc(deleted, func(a, b *kv.Version) int { return strings.Compare(a.Key, b.Key) })
-	return was, deleted
+	return slices.SortedFunc(maps.Values(found), func(a, b *kv.Version) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// overlay returns what the keys that have changed since were then, nil if they did not exist.
+func (p *past) overlay(prefix, from string) map[string]*kv.Version {
+	was := map[string]*kv.Version{}
+	for n := range p.under(prefix, from) {
+		if _, known := was[n.event.Version.Key]; !known {
+			was[n.event.Version.Key] = n.event.Prev
+		}
+	}
+	return was
 }
