@@ -23,12 +23,13 @@ type Clocked struct {
 	Clock *Clock
 }
 
-// Run tests engines that open makes, a new and empty one for each promise. They are
-// closed at the end of each test.
+// Run tests engines that open makes, a new and empty one for each promise, in parallel.
+// They are closed at the end of each test.
 func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
 	for _, group := range [][]promise{commits, reads, watches, histories, expiries, ends} {
 		for _, p := range group {
 			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
 				s := &store{T: t, Engine: open(t)}
 				if c, ok := s.Engine.(Clocked); ok {
 					s.Engine, s.clock = c.Engine, c.Clock

@@ -19,9 +19,8 @@ func tiny(d *disk, clock *kvtest.Clock) local.Options {
 
 // A journal is what a client remembers of what it was told.
 type journal struct {
-	acknowledged map[string]string      // key to value, "" if deleted
-	unknown      map[string]string      // the one write whose outcome nobody knows, if any
-	revisions    map[string]kv.Revision // of what was acknowledged
+	acknowledged map[string]string // key to value, "" if deleted
+	unknown      map[string]string // the one write whose outcome nobody knows, if any
 	newest       kv.Revision
 }
 

@@ -69,6 +69,16 @@ func (d *disk) powerCut(r *rand.Rand) *disk {
 	return after
 }
 
+// size returns how many bytes the files hold.
+func (d *disk) size() (n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.names {
+		n += int64(len(f.data))
+	}
+	return n
+}
+
 func (d *disk) MkdirAll(dir string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
