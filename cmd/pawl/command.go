@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,6 +83,9 @@ func hintOf(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
 		return h.Hint()
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return "stop what listens there, or choose another --listen (port 0 picks a free one)"
 	}
 	return ""
 }

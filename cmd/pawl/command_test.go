@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -42,6 +43,8 @@ func failingToStart(_ context.Context, s settings) (server, error) {
 	switch s.dataDir {
 	case "taken":
 		return nil, fmt.Errorf("pawl: %w", inUse{})
+	case "port":
+		return nil, fmt.Errorf("cannot listen on 127.0.0.1:7443: %w", os.NewSyscallError("bind", syscall.EADDRINUSE))
 	case "long":
 		return nil, errors.New("the first line\nand the second")
 	}
