@@ -64,8 +64,9 @@ func (c *codec) defaulted(u *unstructured.Unstructured) (bool, error) {
 	return reflect.DeepEqual(full, u.Object), nil
 }
 
-// Decode reads what was stored in any version of the definition: as that version first, then,
-// if it is another, as this one.
+// Decode reads what was stored in any version of the definition: as that version, which prunes
+// and defaults; another version then takes what it knows of that, and no more. Its own
+// defaults fill in what clients send in it, not what it reads: so the reference does.
 func (c *codec) Decode(data []byte) (runtime.Object, error) {
 	content := map[string]any{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil {
@@ -81,7 +82,7 @@ func (c *codec) Decode(data []byte) (runtime.Object, error) {
 	content["kind"] = c.names.Kind
 	if stored != c.version {
 		content["apiVersion"] = c.gvk(c.version).GroupVersion().String()
-		if _, err := c.schemas[c.version].shape(content, store); err != nil {
+		if err := c.schemas[c.version].prune(content); err != nil {
 			return nil, err
 		}
 	}

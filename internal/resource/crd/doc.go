@@ -24,8 +24,8 @@
 // OpenAPI document when a client asks.
 //
 // Objects are *unstructured.Unstructured whose numbers are int64 or float64. They are stored in
-// the storage version and read in any; between versions only apiVersion changes, then
-// the version read prunes and defaults (rules C81 to C84).
+// the storage version and read in any; the version stored fills in defaults, then only
+// apiVersion changes, and the version read prunes (rules C81 to C84).
 //
 // # In step
 //

@@ -55,7 +55,7 @@ func (l *live) follows(e *entry) bool {
 		equality.Semantic.DeepEqual(was.Status.AcceptedNames, now.Status.AcceptedNames) &&
 		equality.Semantic.DeepEqual(was.Spec, now.Spec)
 	if same {
-		l.seen = now
+		l.seen, now.Spec = now, was.Spec // one copy in memory
 	}
 	return same
 }
@@ -196,8 +196,8 @@ func (m *Manager) guard(l *live, gr schema.GroupResource) registry.Guard {
 	}
 }
 
-// Instances returns a store for the objects of a definition, served or not, and nil if none can
-// exist: it was never served. Whoever cleans up after a definition lists and deletes
+// Instances returns a store for the objects of a definition, in any version, and nil if none
+// can exist: it was never served. Whoever cleans up after a definition lists and deletes
 // there (rule C31).
 func (m *Manager) Instances(name string) *registry.Store {
 	m.mu.Lock()

@@ -2,7 +2,9 @@ package crd
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -47,8 +49,9 @@ func inWorld(t *testing.T, story func(w *world)) {
 	}
 }
 
-// start starts a manager, with an empty catalogue, until the story or stop ends it.
-func (w *world) start() (stop func()) {
+// open makes a manager with an empty catalogue, which reads what is stored.
+func (w *world) open() {
+	w.t.Helper()
 	w.catalogue = &resource.Registry{}
 	w.manager = NewManager(Options{
 		Definitions: w.definitions, Status: w.status, Catalogue: w.catalogue, Tables: storage.Options{Engine: w.engine, Turns: &storage.Turns{}},
@@ -56,6 +59,12 @@ func (w *world) start() (stop func()) {
 	if err := w.manager.Start(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// start makes a manager that follows the definitions until stop ends it.
+func (w *world) start() (stop func()) {
+	w.t.Helper()
+	w.open()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error)
 	go func() { ended <- w.manager.Run(ctx) }()
@@ -377,4 +386,108 @@ func TestAConflictNamesItemsByTheirKeys(t *testing.T) {
 		got = append(got, p.String())
 	}
 	same(t, "rule H143", got, []string{".spec.all", ".spec.ports[port=1].note"})
+}
+
+func TestNothingComesIntoBeingAfterADefinitionBeginsToGo(t *testing.T) {
+	inWorld(t, func(w *world) {
+		defer w.start()()
+		w.define(twoVersions)
+		r := w.widgets()
+		refused := make(chan error)
+		const writers = 8
+		for i := range writers {
+			go func() {
+				for n := 0; ; n++ {
+					if err := w.make(r, "v1", fmt.Sprintf("w%d-%d", i, n)); err != nil {
+						refused <- err
+						return
+					}
+				}
+			}()
+		}
+		w.remove("widgets.test.example")
+		for range writers {
+			if err := <-refused; !apierrors.IsForbidden(err) {
+				t.Errorf("rule C33: %v", err)
+			}
+		}
+		v, err := w.definitions.Get(t.Context(), "", "widgets.test.example", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := w.manager.Instances("widgets.test.example").List(t.Context(), registry.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Items {
+			if item.Revision() > v.Revision() {
+				t.Errorf("%s came into being at %d, but the definition is going since %d", item.Name(), item.Revision(), v.Revision())
+			}
+		}
+	})
+}
+
+func TestOfTwoDefinitionsOfOneKindOneIsServed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		defer w.start()()
+		var both sync.WaitGroup
+		for _, plural := range []string{"widgets", "gizmos"} {
+			both.Go(func() { w.define(strings.ReplaceAll(twoVersions, "widgets", plural)) })
+		}
+		both.Wait()
+		if got := len(w.catalogue.Catalogue().Resources()); got != 1 {
+			t.Errorf("%d are served (rule C22)", got)
+		}
+	})
+}
+
+func TestADefinitionThatCannotBeReadDoesNotStopTheOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		key := w.definitions.Table().Key("", "bad.test.example")
+		if _, err := w.engine.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put(key, []byte("no definition"))}}); err != nil {
+			t.Fatal(err)
+		}
+		defer w.start()()
+		w.define(twoVersions)
+		if w.widgets() == nil {
+			t.Error("the good one is served")
+		}
+	})
+}
+
+func TestAManagerThatFellBehindReadsAllAnew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ctx := t.Context()
+		create := func(text string) {
+			t.Helper()
+			if _, err := w.definitions.Create(ctx, "", decoded(t, text), registry.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		create(twoVersions)
+		w.open()
+		old := w.widgets()
+
+		// While nobody follows, one definition goes and another comes.
+		if _, err := w.definitions.Delete(ctx, "", "widgets.test.example", nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.status.Update(ctx, "", "widgets.test.example", func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+			current.(*apiextensionsv1.CustomResourceDefinition).Finalizers = nil
+			return current, nil
+		}, registry.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		create(strings.ReplaceAll(twoVersions, "widgets", "gizmos"))
+		if err := w.manager.begin(ctx); err != nil {
+			t.Fatal(err)
+		}
+		defer w.manager.watch.Stop()
+		if w.widgets() != nil || !isClosed(old.Closed) {
+			t.Error("what is gone is no longer served, and its watches end")
+		}
+		if w.catalogue.Catalogue().Lookup("test.example", "gizmos") == nil {
+			t.Error("what came is served")
+		}
+	})
 }
