@@ -1,0 +1,49 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/registry"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// systemNamespaces are those that every server has (rule B18).
+var systemNamespaces = [...]string{
+	metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
+}
+
+// Bootstrap makes the namespaces that every server has, where they are missing (rule B18).
+// Namespaces is the store of namespaces. If all exist it writes nothing and looks at memory
+// alone; those that do not are made side by side, in one group of commits.
+func Bootstrap(ctx context.Context, namespaces *registry.Store) error {
+	ctx = storage.WithAuthor(ctx, kv.Author{User: "system:apiserver", Manager: "pawl", Verb: "create"})
+	var errs [len(systemNamespaces)]error
+	var making sync.WaitGroup
+	for i, name := range systemNamespaces {
+		_, err := namespaces.Get(ctx, "", name, "0")
+		if apierrors.IsNotFound(err) {
+			making.Go(func() { errs[i] = makeNamespace(ctx, namespaces, name) })
+			continue
+		}
+		errs[i] = err
+	}
+	making.Wait()
+	return errors.Join(errs[:]...)
+}
+
+func makeNamespace(ctx context.Context, namespaces *registry.Store, name string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := namespaces.Create(ctx, "", ns, registry.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("admission: namespace %s cannot be made: %w", name, err)
+	}
+	return nil
+}
