@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,14 +37,15 @@ type parts struct {
 	server    *server.Server
 	handler   http.Handler
 
-	stopping atomic.Bool
+	stop     sync.Once
+	stopping chan struct{} // closed when the server begins to stop
 	cancel   context.CancelFunc
 	loops    sync.WaitGroup
 }
 
 // assemble opens the store and the keys, and wires the layers. Nothing runs yet.
 func assemble(ctx context.Context, c Config) (*parts, error) {
-	p := &parts{config: c, turns: &storage.Turns{}, catalogue: &resource.Registry{}}
+	p := &parts{config: c, turns: &storage.Turns{}, catalogue: &resource.Registry{}, stopping: make(chan struct{})}
 	if c.DataDir != "" {
 		if err := pki.PrepareFolder(c.DataDir); err != nil {
 			return nil, err
@@ -219,7 +219,7 @@ func (p *parts) loop(ctx context.Context, run func(context.Context)) {
 }
 
 // shuttingDown makes readiness fail (rule H37).
-func (p *parts) shuttingDown() { p.stopping.Store(true) }
+func (p *parts) shuttingDown() { p.stop.Do(func() { close(p.stopping) }) }
 
 // close ends the loops and closes the store.
 func (p *parts) close() error {

@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"net"
-	"net/http"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -25,8 +24,7 @@ func adminUser() auth.User {
 }
 
 func (p *parts) guards(builtin.Kind) []registry.Guard { return nil }
-func (p *parts) hooks(builtin.Kind) []registry.Hook { return nil }
-func (p *parts) customGuards() []registry.Guard { return nil }
-func (p *parts) bootstrap(context.Context) error { return nil }
-func (p *parts) control(context.Context) {}
-func (p *parts) other() http.Handler { return http.NotFoundHandler() }
+func (p *parts) hooks(builtin.Kind) []registry.Hook   { return nil }
+func (p *parts) customGuards() []registry.Guard       { return nil }
+func (p *parts) bootstrap(context.Context) error      { return nil }
+func (p *parts) control(context.Context)              {}

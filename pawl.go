@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-
 )
 
 // The engines that a server can keep its objects in.
@@ -234,4 +233,3 @@ func (s *Server) Err() error {
 		return nil
 	}
 }
-

@@ -60,6 +60,9 @@ func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object
 		return s.placeNew(current, fresh, o.DryRun)
 	})
 	s.conclude(ctx, ends, res, err)
+	if named, nerr := revisionNamed(acc); err == nil && nerr == nil && o.DryRun {
+		return res.Version.As(named), nil // rule S41: a dry run shows the version that was sent
+	}
 	return res.Version, s.refuse("create", acc.GetName(), err)
 }
 
@@ -73,7 +76,7 @@ func (s *Store) placeNew(current storage.Version, fresh runtime.Object, dryRun b
 		md, err := current.Metadata()
 		return storage.Verdict{}, s.alreadyExists(acc.GetName(), acc.GetGenerateName(), err == nil && md.DeletionTimestamp != nil)
 	}
-	if acc.GetResourceVersion() != "" && !dryRun {
+	if named, err := revisionNamed(acc); err == nil && named != unnamed && !dryRun {
 		return storage.Verdict{}, mustNotSetVersion()
 	}
 	acc.SetResourceVersion("")

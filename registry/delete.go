@@ -116,8 +116,9 @@ func (d *deletion) judge(ctx context.Context, current storage.Version, _ *storag
 // markDeleting makes the object one that is being deleted and has no time left (rule S97).
 func (s *Store) markDeleting(acc metav1.Object) {
 	now := metav1.NewTime(s.clock.Now().UTC().Truncate(secondsOnly))
-	zero := int64(0)
-	acc.SetDeletionGracePeriodSeconds(&zero)
+	if zero := int64(0); !s.policy.NoGrace {
+		acc.SetDeletionGracePeriodSeconds(&zero)
+	}
 	if t := acc.GetDeletionTimestamp(); t == nil || t.After(now.Time) {
 		if t == nil && acc.GetGeneration() > 0 {
 			acc.SetGeneration(acc.GetGeneration() + 1)

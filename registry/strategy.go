@@ -54,6 +54,9 @@ type Policy struct {
 	// KeepMetadata makes updates through this strategy keep the stored metadata, but
 	// for managedFields (a subresource such as status, rule C91).
 	KeepMetadata bool
+	// NoGrace makes a deletion that something holds note no deletionGracePeriodSeconds: kinds with
+	// a deletion of their own in the reference, such as namespaces, have none.
+	NoGrace bool
 }
 
 // Default is a [Strategy] for resources about which nothing is particular. Its zero

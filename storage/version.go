@@ -31,6 +31,12 @@ func (v Version) Exists() bool { return v.kv != nil }
 // was removed, that of its removal (rule K42).
 func (v Version) Revision() kv.Revision { return v.rev }
 
+// As returns the same object under another resourceVersion.
+func (v Version) As(rev kv.Revision) Version {
+	v.rev = rev
+	return v
+}
+
 // Namespace returns the namespace, "" for an object that has none.
 func (v Version) Namespace() string { ns, _ := v.table.split(v.kv.Key); return ns }
 

@@ -3,6 +3,7 @@ package conversation
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"fmt"
 	"io"
 	"math"
@@ -30,7 +31,8 @@ func (v *value) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // A body is what a request sends: text byte for byte, or a document sent as
-// JSON in the order it was written.
+// JSON with the members of each object sorted by name. What the recorded
+// answers say of unknown fields, in order, shows that they were sent so.
 type body struct {
 	node *yaml.Node
 }
@@ -56,21 +58,7 @@ func (b body) bytes(replace func(string) (string, error)) ([]byte, error) {
 func writeJSON(out *bytes.Buffer, n *yaml.Node, replace func(string) (string, error)) error {
 	switch n.Kind {
 	case yaml.MappingNode:
-		out.WriteByte('{')
-		for i := 0; i < len(n.Content); i += 2 {
-			if i > 0 {
-				out.WriteByte(',')
-			}
-			if err := writeString(out, n.Content[i].Value, replace); err != nil {
-				return err
-			}
-			out.WriteByte(':')
-			if err := writeJSON(out, n.Content[i+1], replace); err != nil {
-				return err
-			}
-		}
-		out.WriteByte('}')
-		return nil
+		return writeObject(out, n, replace)
 	case yaml.SequenceNode:
 		out.WriteByte('[')
 		for i, item := range n.Content {
@@ -92,6 +80,26 @@ func writeJSON(out *bytes.Buffer, n *yaml.Node, replace func(string) (string, er
 		return writeString(out, text, replace)
 	}
 	return json.NewEncoder(out).Encode(tree)
+}
+
+func writeObject(out *bytes.Buffer, n *yaml.Node, replace func(string) (string, error)) error {
+	members := slices.Collect(slices.Chunk(n.Content, 2))
+	slices.SortFunc(members, func(a, b []*yaml.Node) int { return strings.Compare(a[0].Value, b[0].Value) })
+	out.WriteByte('{')
+	for i, m := range members {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if err := writeString(out, m[0].Value, replace); err != nil {
+			return err
+		}
+		out.WriteByte(':')
+		if err := writeJSON(out, m[1], replace); err != nil {
+			return err
+		}
+	}
+	out.WriteByte('}')
+	return nil
 }
 
 func writeString(out *bytes.Buffer, text string, replace func(string) (string, error)) error {

@@ -26,6 +26,18 @@ type Group struct {
 	Resources map[string][]*Resource
 }
 
+// Builtin reports whether the group has resources that no definition made.
+func (g *Group) Builtin() bool {
+	for _, rs := range g.Resources {
+		for _, r := range rs {
+			if !r.Custom {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Lookup returns the resource of that group and plural, nil if it is not served.
 func (c *Catalogue) Lookup(group, plural string) *Resource {
 	return c.resources[schema.GroupResource{Group: group, Resource: plural}]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/auth"
 	"github.com/pawl-dev/pawl/internal/resource"
+	"github.com/pawl-dev/pawl/internal/server/discovery"
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
@@ -86,12 +87,12 @@ func (c *call) find() (func(*call) error, bool) {
 			return nil, c.notAllowed()
 		}
 	}
+	if c.res.Custom && c.rt.namespace == "" && c.res.Namespaced && c.rt.verb != "list" && c.rt.verb != "watch" {
+		return nil, c.notHere()
+	}
 	serve := verbs[c.rt.verb]
 	if serve == nil || !c.fits() {
 		return nil, c.notAllowed()
-	}
-	if c.res.Custom && c.rt.namespace == "" && c.res.Namespaced && c.rt.verb != "list" && c.rt.verb != "watch" {
-		return nil, c.notHere()
 	}
 	return serve, true
 }
@@ -125,16 +126,9 @@ func (c *call) fits() bool {
 	return true
 }
 
-// notHere answers a request for a resource that does not exist. Under a group version of
-// built-in resources that is a Status, elsewhere plain text (rule H8).
+// notHere answers a request for a resource that does not exist.
 func (c *call) notHere() bool {
-	if g := c.catalogue.Group(c.rt.group); g != nil {
-		if slices.ContainsFunc(g.Resources[c.rt.version], func(r *resource.Resource) bool { return !r.Custom }) {
-			c.fail(status(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource", &metav1.StatusDetails{}))
-			return false
-		}
-	}
-	http.Error(c.w, "404 page not found", http.StatusNotFound)
+	discovery.NotFound(c.w, c.r, c.catalogue)
 	return false
 }
 

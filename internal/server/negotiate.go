@@ -80,16 +80,16 @@ func negotiate(r *http.Request, protobuf, watch bool) (look, error) {
 		return look{media: media, pretty: media == mediaJSON && wantsPretty(r, c)}, nil
 	}
 	if !known {
-		return look{media: mediaJSON}, notAcceptable("406: Not Acceptable\n\nAvailable representations: " + strings.Join(mediaTypes, ", "))
+		return look{media: mediaJSON}, notAcceptable("406: Not Acceptable\n\nAvailable representations: "+strings.Join(mediaTypes, ", "), &metav1.StatusDetails{})
 	}
-	return look{media: errorMedia(clauses)}, notAcceptable("only the following media types are accepted: " + acceptedList(watch))
+	return look{media: errorMedia(clauses)}, notAcceptable("only the following media types are accepted: "+acceptedList(watch), nil)
 }
 
-// errorMedia is the encoding of the answer when no clause can be served: protobuf for those
-// who read nothing else (rule H58).
+// errorMedia is the encoding of the answer when no clause can be served: that of the first
+// clause whose encoding is known (rule H58).
 func errorMedia(clauses []clause) string {
 	for _, c := range clauses {
-		if media, ok := concrete(c.media); ok && media != mediaYAML {
+		if media, ok := concrete(c.media); ok {
 			return media
 		}
 	}
@@ -98,7 +98,7 @@ func errorMedia(clauses []clause) string {
 
 func acceptedList(watch bool) string {
 	if watch {
-		return mediaJSON + ", " + mediaProtobuf + ";stream=watch"
+		return mediaJSON + ";stream=watch, " + mediaProtobuf + ";stream=watch"
 	}
 	return strings.Join(mediaTypes, ", ")
 }
@@ -124,8 +124,8 @@ func wantsPretty(r *http.Request, c clause) bool {
 	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
-func notAcceptable(text string) error {
-	return status(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, text, &metav1.StatusDetails{})
+func notAcceptable(text string, details *metav1.StatusDetails) error {
+	return status(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, text, details)
 }
 
 // status makes an API error of one kind.

@@ -121,7 +121,7 @@ const (
 func (o reading) checkWatch() field.ErrorList {
 	var errs field.ErrorList
 	match := field.NewPath("resourceVersionMatch")
-	if o.sendInitialEvents != nil && o.match == "" {
+	if o.sendInitialEvents != nil && o.match != notOlderMatch {
 		errs = append(errs, field.Forbidden(match, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
 	}
 	if o.match == "" {

@@ -19,8 +19,8 @@ import (
 
 // fail answers with an error.
 func (c *call) fail(err error) {
-	c.explain(err)
 	st := statusOf(err)
+	c.note(st, err)
 	var conflict *registry.ConflictError
 	if errors.As(err, &conflict) {
 		st = c.withCauses(conflict, st)
@@ -35,9 +35,10 @@ func (s *Server) fail(w http.ResponseWriter, _ *http.Request, l look, err error)
 	s.respondStatus(w, l, statusOf(err))
 }
 
-// explain writes down errors that are the server's own fault.
-func (c *call) explain(err error) {
-	if statusOf(err).Code >= http.StatusInternalServerError {
+// note writes down errors that are the server's own fault. A 500 without a reason is the
+// reference's way to answer some bad input, and none of ours.
+func (c *call) note(st metav1.Status, err error) {
+	if st.Code >= http.StatusInternalServerError && st.Reason != "" && st.Reason != metav1.StatusReasonTimeout {
 		c.s.logger.Error("request failed", "method", c.r.Method, "path", c.r.URL.Path, "err", err)
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
@@ -194,6 +195,10 @@ func (c *call) patched(media string, doc []byte, o writing) registry.Desire {
 // decodePatched reads what came of a patch. What strict validation finds is a 422 here (rule
 // H68).
 func (c *call) decodePatched(media string, doc, data []byte, findings []string, o writing) (runtime.Object, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, patch.Invalid(media, data, doc, err.Error())
+	}
 	if _, err := c.typeOf(data); err != nil {
 		return nil, err
 	}

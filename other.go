@@ -1,0 +1,67 @@
+package pawl
+
+import (
+	"context"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawl-dev/pawl/internal/server/discovery"
+	"github.com/pawl-dev/pawl/internal/server/health"
+	"github.com/pawl-dev/pawl/internal/server/openapi"
+)
+
+// other serves what is no resource.
+func (p *parts) other() http.Handler {
+	mux := http.NewServeMux()
+	docs := &discovery.Handler{Catalogue: p.catalogue.Catalogue}
+	for _, path := range []string{"/api", "/api/", "/apis", "/apis/"} {
+		mux.Handle(path, docs)
+	}
+	specs := &openapi.Handler{Catalogue: p.catalogue.Catalogue, Log: p.config.Logger}
+	mux.Handle("/openapi/", specs)
+
+	store := health.Check{Name: "store", Run: func(context.Context) error { return p.engine.Err() }}
+	ready := health.Endpoint("readyz", p.config.Logger, health.Ping, store, health.Stopping(p.stopping))
+	alive := health.Endpoint("livez", p.config.Logger, health.Ping)
+	well := health.Endpoint("healthz", p.config.Logger, health.Ping, store)
+	for name, h := range map[string]http.Handler{"readyz": ready, "livez": alive, "healthz": well} {
+		mux.Handle("/"+name, h)
+		mux.Handle("/"+name+"/", h)
+	}
+	build, _ := debug.ReadBuildInfo() // nil is fine
+	mux.Handle("/version", health.Version(health.VersionOf(p.config.Version, build)))
+	mux.Handle("/metrics", health.Metrics(p.metrics()))
+	mux.Handle("/{$}", health.Index(p.paths))
+	return mux
+}
+
+// metrics are the figures of this server alone.
+func (p *parts) metrics() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	counter := func(name, help string, value func() float64) {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "pawl", Name: name, Help: help}, value))
+	}
+	counter("store_commits_total", "Commits that changed something.", func() float64 { return float64(p.engine.Stats().Commits) })
+	counter("store_syncs_total", "Times the log was made durable; many commits share one.", func() float64 { return float64(p.engine.Stats().Syncs) })
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "pawl", Name: "store_revision", Help: "The newest revision, which is the newest resourceVersion."},
+		func() float64 { _, newest := p.engine.Revisions(); return float64(newest) }))
+	return r
+}
+
+// paths are those that the index lists (rule H39).
+func (p *parts) paths() []string {
+	paths := strings.Fields("/api /api/v1 /apis /healthz /livez /metrics /openapi/v2 /openapi/v3 /readyz /version")
+	for _, g := range p.catalogue.Catalogue().Groups() {
+		if g.Name == "" {
+			continue
+		}
+		paths = append(paths, "/apis/"+g.Name)
+		for _, v := range g.Versions {
+			paths = append(paths, "/apis/"+g.Name+"/"+v)
+		}
+	}
+	return paths
+}
