@@ -60,6 +60,9 @@ func TestAFinalizerHoldsANamespaceUntilItIsTakenAway(t *testing.T) { // rules B2
 		if ns == nil || ns.Status.Phase != corev1.NamespaceTerminating {
 			t.Fatalf("a held namespace is %+v", ns)
 		}
+		if grace := ns.DeletionGracePeriodSeconds; grace != nil {
+			t.Errorf("a held namespace has %d seconds left; namespaces have no such field", *grace)
+		}
 		if left := w.keys("/a/"); len(left) != 2 {
 			t.Errorf("left are %q", left)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/registry"
 )
 
-var namespacePolicy = registry.Policy{UnconditionalUpdate: true, ReturnDeleted: true, Name: validation.NameIsDNSLabel}
+var namespacePolicy = registry.Policy{UnconditionalUpdate: true, ReturnDeleted: true, NoGrace: true, Name: validation.NameIsDNSLabel}
 
 // namespaces is what holds for namespaces through their main door (rules B27, B29, B30).
 var namespaces = rules[*corev1.Namespace]{
