@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pawl-dev/pawl/registry"
 )
@@ -243,17 +244,148 @@ func TestARestartInTheMiddleOfANamespacesDeletion(t *testing.T) {
 func TestAWatchThatFellBehindBeginsAgain(t *testing.T) {
 	within(t, func(w *world) {
 		w.create("", "namespaces", "", named("a"))
+		w.create("", "namespaces", "", named("b"))
 		w.create("", "configmaps", "a", holding("held"))
 		w.delete("", "namespaces", "", "a")
 		w.settle()
-		_, newest := w.engine.Revisions()
-		if err := w.engine.Compact(w.ctx, newest); err != nil {
-			t.Fatal(err)
+		for _, step := range []struct {
+			name string
+			do   func()
+		}{
+			{"a", func() { w.free("", "configmaps", "a", "held") }}, // what is left is watched
+			{"b", func() { w.delete("", "namespaces", "", "b") }},   // and so are namespaces
+		} {
+			w.engine.behind.Store(true)
+			step.do()
+			w.settle()
+			if w.engine.behind.Load() {
+				t.Error("no watch fell behind")
+			}
+			if ns := w.namespace(step.name); ns != nil {
+				t.Errorf("got %+v", ns)
+			}
 		}
-		w.free("", "configmaps", "a", "held")
+	})
+}
+
+func TestManyHeldObjectsDoNotWriteTheNamespaceForEach(t *testing.T) {
+	within(t, func(w *world) {
+		const many = 200
+		w.create("", "namespaces", "", named("a"))
+		for i := range many {
+			w.create("", "configmaps", "a", holding(fmt.Sprint("x", i)))
+		}
+		w.delete("", "namespaces", "", "a")
+		w.settle()
+		before := w.namespace("a").ResourceVersion
+		for i := range many - 1 {
+			w.free("", "configmaps", "a", fmt.Sprint("x", i))
+			w.settle()
+		}
+		if after := w.namespace("a").ResourceVersion; after != before {
+			t.Errorf("in no time the namespace went from %s to %s", before, after)
+		}
+		w.free("", "configmaps", "a", fmt.Sprint("x", many-1))
 		w.settle()
 		if ns := w.namespace("a"); ns != nil {
 			t.Errorf("got %+v", ns)
+		}
+	})
+}
+
+func TestAStoreThatTakesNoWritesIsTriedAgain(t *testing.T) {
+	within(t, func(w *world) {
+		w.create("", "namespaces", "", named("a"))
+		w.create("", "configmaps", "a", named("one"))
+		w.stopLoops()
+		w.delete("", "namespaces", "", "a")
+		w.engine.full.Store(true)
+		w.startLoops()
+		w.later(time.Hour)
+		if tries := w.engine.refused.Load(); tries < 3600/30 || tries > 10*3600/30 {
+			t.Errorf("tried %d times in an hour", tries)
+		}
+		w.engine.full.Store(false)
+		w.later(pauseMax)
+		if ns := w.namespace("a"); ns != nil {
+			t.Errorf("the store takes writes again, and the namespace is %+v", ns)
+		}
+	})
+}
+
+func TestLoopsEndWithTheEngine(t *testing.T) {
+	within(t, func(w *world) {
+		w.create("", "namespaces", "", named("a"))
+		w.create("", "configmaps", "a", holding("held"))
+		w.delete("", "namespaces", "", "a")
+		w.settle()
+		if err := w.engine.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.running.Wait() // nobody stops them
+	})
+}
+
+func TestOnlyWhatWasSeenIsDeleted(t *testing.T) {
+	within(t, func(w *world) {
+		w.create("", "namespaces", "", named("a"))
+		w.create("", "configmaps", "a", named("again"))
+		w.create("", "configmaps", "a", named("old"))
+		store := w.version("", "configmaps").Store
+		_, newest := w.engine.Revisions()
+		r, err := restAt(w.ctx, store, "a", newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.delete("", "configmaps", "a", "again")
+		w.create("", "configmaps", "a", named("again"))
+		w.create("", "configmaps", "a", named("new"))
+		if err := r.delete(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if left, want := w.keys("/configmaps/a/"), "[default/core/configmaps/a/again default/core/configmaps/a/new]"; fmt.Sprint(left) != want {
+			t.Errorf("left are %s, want %s", left, want)
+		}
+	})
+}
+
+func TestOnlyTheNamespaceThatIsMeantIsEmptied(t *testing.T) {
+	within(t, func(w *world) {
+		w.stopLoops()
+		namespaces := w.version("", "namespaces")
+		n := NewNamespaces(NamespacesOptions{
+			Store: namespaces.Store, Status: namespaces.Subresources["status"].Store, Finalize: namespaces.Subresources["finalize"].Store,
+			Catalogue: w.catalogue, Custom: w.manager,
+		})
+		w.create("", "namespaces", "", named("a"))
+		w.create("", "configmaps", "a", named("one"))
+		uid := w.namespace("a").UID
+		empty := func(uid types.UID, left int) {
+			t.Helper()
+			if err := n.empty(w.ctx, target{"a", uid}); err != nil {
+				t.Error(err)
+			}
+			if got := w.keys("/a/"); len(got) != left {
+				t.Errorf("left are %q, want %d", got, left)
+			}
+		}
+		empty(uid, 1) // it is not being deleted
+		w.delete("", "namespaces", "", "a")
+		empty("of a predecessor", 1)
+		empty(uid, 0)
+	})
+}
+
+func TestFinalizersOfTheCollectorDoNotHoldANamespace(t *testing.T) { // rule S93
+	within(t, func(w *world) {
+		w.create("", "namespaces", "", named("a"))
+		w.create("", "configmaps", "a", `{"name":"asked","finalizers":["orphan"]}`)
+		w.create("", "secrets", "a", `{"name":"not-asked","finalizers":["foregroundDeletion"]}`)
+		w.delete("", "configmaps", "a", "asked")
+		w.delete("", "namespaces", "", "a")
+		w.settle()
+		if ns := w.namespace("a"); ns != nil {
+			t.Errorf("got %+v with %q", ns, w.keys("/a/"))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,7 @@ import (
 type world struct {
 	*testing.T
 	ctx         context.Context
-	engine      *local.Engine
+	engine      *disk
 	catalogue   *resource.Registry
 	manager     *crd.Manager
 	definitions *registry.Store
@@ -42,16 +43,51 @@ type world struct {
 	running sync.WaitGroup
 }
 
+// A disk is an engine that takes no writes while it is full, and forgets what the next watch that
+// somebody looks at has to tell, once it is told to.
+type disk struct {
+	kv.Engine
+	full    atomic.Bool
+	refused atomic.Int32
+	behind  atomic.Bool
+}
+
+func (d *disk) Watch(prefix string, after kv.Revision) (kv.Watch, error) {
+	watch, err := d.Engine.Watch(prefix, after)
+	return &forgetful{watch, d}, err
+}
+
+type forgetful struct {
+	kv.Watch
+	disk *disk
+}
+
+func (f *forgetful) Next() (kv.Event, bool, error) {
+	if f.disk.behind.CompareAndSwap(true, false) {
+		return kv.Event{}, false, &kv.Error{Op: "watch", Kind: kv.ErrCompacted}
+	}
+	return f.Watch.Next()
+}
+
+func (d *disk) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
+	if d.full.Load() {
+		d.refused.Add(1)
+		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrReadOnly}
+	}
+	return d.Engine.Commit(ctx, txn)
+}
+
 // within runs a test in a world of its own whose time passes only while everything waits: what is
 // there after settle has come about by events alone, since no time has passed. When the test
 // ends, nothing may be running any more, or synctest fails it.
 func within(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		engine, err := local.Open(t.Context(), local.Options{Memory: true})
+		memory, err := local.Open(t.Context(), local.Options{Memory: true})
 		if err != nil {
 			t.Fatal(err)
 		}
+		engine := &disk{Engine: memory}
 		w := newWorld(t, engine)
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
@@ -74,7 +110,7 @@ func within(t *testing.T, test func(w *world)) {
 	})
 }
 
-func newWorld(t *testing.T, engine *local.Engine) *world {
+func newWorld(t *testing.T, engine *disk) *world {
 	w := &world{T: t, ctx: t.Context(), engine: engine, catalogue: &resource.Registry{}}
 	kinds := append(builtin.Kinds(), podKind())
 	var guard func(schema.GroupResource) registry.Guard
