@@ -19,17 +19,13 @@ func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 		if strings.HasSuffix(f.ast.Name.Name, "_test") || strings.Contains(f.path, "testdata/") {
 			continue
 		}
-		name := "Package " + f.ast.Name.Name + " "
-		if f.ast.Name.Name == "main" {
-			name = "Command " + path.Base(f.folder()) + " "
-		}
 		doc := docs[f.folder()]
 		if text := f.ast.Doc.Text(); text != "" {
 			if doc != "" {
 				t.Errorf("%s has a second package doc: one file says what the package is for", f.path)
 			}
-			if doc = text; !strings.HasPrefix(doc, name) {
-				t.Errorf("%s: the package doc begins with %q, and should with %q", f.path, strings.SplitN(doc, "\n", 2)[0], name)
+			if doc = text; !opens(f, doc) {
+				t.Errorf("%s: the package doc begins with %q, and should with what it describes, as in Package %s", f.path, strings.SplitN(doc, "\n", 2)[0], f.ast.Name.Name)
 			}
 		}
 		docs[f.folder()] = doc
@@ -39,6 +35,16 @@ func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 			t.Errorf("the package in %s does not say what it is for: write its package doc", folder)
 		}
 	}
+}
+
+// opens says whether a doc names what it describes: a package as such, a command as such or
+// by its name alone.
+func opens(f file, doc string) bool {
+	if f.ast.Name.Name != "main" {
+		return strings.HasPrefix(doc, "Package "+f.ast.Name.Name+" ")
+	}
+	command := path.Base(f.folder()) + " "
+	return strings.HasPrefix(doc, "Command "+command) || strings.HasPrefix(doc, strings.ToUpper(command[:1])+command[1:])
 }
 
 // unwanted is what no file that people write should hold.
