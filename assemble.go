@@ -28,14 +28,16 @@ import (
 
 // parts is what a server is put together from, from the bottom up.
 type parts struct {
-	config    Config
-	engine    *local.Engine
-	pki       *pki.PKI
-	turns     *storage.Turns
-	catalogue *resource.Registry
-	manager   *crd.Manager
-	server    *server.Server
-	handler   http.Handler
+	config                        Config
+	engine                        *local.Engine
+	pki                           *pki.PKI
+	turns                         *storage.Turns
+	catalogue                     *resource.Registry
+	namespaces                    *storage.Table
+	definitions, definitionStatus *registry.Store // without the hook that waits for the manager: for loops
+	manager                       *crd.Manager
+	server                        *server.Server
+	handler                       http.Handler
 
 	stop     sync.Once
 	stopping chan struct{} // closed when the server begins to stop
@@ -88,8 +90,13 @@ func (p *parts) openKeys() error {
 
 // wire makes the catalogue and what serves it.
 func (p *parts) wire() error {
+	tables := map[schema.GroupResource]*storage.Table{}
 	for _, kind := range builtin.Kinds() {
-		p.catalogue.Change(nil, kind.Resource(p.stores(kind)))
+		tables[kind.GroupResource()] = p.tableOf(kind)
+	}
+	p.namespaces = tables[namespaces]
+	for _, kind := range builtin.Kinds() {
+		p.catalogue.Change(nil, kind.Resource(p.stores(tables[kind.GroupResource()])))
 	}
 	p.wireDefinitions()
 	gate, err := p.gate()
@@ -110,13 +117,16 @@ func (p *parts) table(group, plural string, namespaced bool, codec storage.Codec
 	})
 }
 
+func (p *parts) tableOf(k builtin.Kind) *storage.Table {
+	return p.table(k.Group, k.Plural, k.Strategy.Policy().Namespaced, k.Codec(), k.Fields)
+}
+
 // stores makes the stores of a built-in, all over one table.
-func (p *parts) stores(kind builtin.Kind) func(builtin.Kind, registry.Strategy) *registry.Store {
-	table := p.table(kind.Group, kind.Plural, kind.Strategy.Policy().Namespaced, kind.Codec(), kind.Fields)
+func (p *parts) stores(table *storage.Table) func(builtin.Kind, registry.Strategy) *registry.Store {
 	return func(k builtin.Kind, s registry.Strategy) *registry.Store {
 		return registry.Must(registry.Config{
 			Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s,
-			Guards: p.guards(k), Hooks: p.hooks(k),
+			GuardsFor: p.creation(), Hooks: p.hooks(k),
 		})
 	}
 }
@@ -133,10 +143,11 @@ func (p *parts) wireDefinitions() {
 		return registry.Must(c)
 	}
 	strategy := crd.Strategy{Now: now}
+	p.definitions, p.definitionStatus = store(strategy), store(crd.StatusStrategy{})
 	p.manager = crd.NewManager(crd.Options{
-		Definitions: store(strategy), Status: store(crd.StatusStrategy{}), Catalogue: p.catalogue,
+		Definitions: p.definitions, Status: p.definitionStatus, Catalogue: p.catalogue,
 		Tables: storage.Options{Engine: p.engine, Turns: p.turns},
-		Stores: registry.Config{Guards: p.customGuards()},
+		Stores: registry.Config{GuardsFor: p.creation()},
 		Log:    p.config.Logger,
 	})
 	settled := settledHook{p.manager}

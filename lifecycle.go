@@ -4,10 +4,14 @@ import (
 	"context"
 	"net"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/pawl-dev/pawl/internal/admission"
 	"github.com/pawl-dev/pawl/internal/auth"
+	"github.com/pawl-dev/pawl/internal/controller"
 	"github.com/pawl-dev/pawl/internal/pki"
+	"github.com/pawl-dev/pawl/internal/resource"
 	"github.com/pawl-dev/pawl/internal/resource/builtin"
 	"github.com/pawl-dev/pawl/registry"
 )
@@ -19,12 +23,42 @@ func hostOf(listen string) (string, error) {
 
 // adminUser is who holds the administrator's token: the person of the administrator's
 // certificate.
-func adminUser() auth.User {
-	return &user.DefaultInfo{Name: pki.AdminName, Groups: []string{user.SystemPrivilegedGroup}}
+func adminUser() auth.User { return auth.NewUser(pki.AdminName, user.SystemPrivilegedGroup) }
+
+// creation makes the guards that let objects come into being only in namespaces that live.
+func (p *parts) creation() []func(schema.GroupResource) registry.Guard {
+	return []func(schema.GroupResource) registry.Guard{admission.NamespaceGuard(p.namespaces)}
 }
 
-func (p *parts) guards(builtin.Kind) []registry.Guard { return nil }
-func (p *parts) hooks(builtin.Kind) []registry.Hook   { return nil }
-func (p *parts) customGuards() []registry.Guard       { return nil }
-func (p *parts) bootstrap(context.Context) error      { return nil }
-func (p *parts) control(context.Context)              {}
+// hooks are those of a built-in resource.
+func (p *parts) hooks(k builtin.Kind) []registry.Hook {
+	if k.GroupResource() == namespaces {
+		return []registry.Hook{admission.ProtectNamespaces()}
+	}
+	return nil
+}
+
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// bootstrap makes the namespaces that every server has.
+func (p *parts) bootstrap(ctx context.Context) error {
+	return admission.Bootstrap(ctx, p.version(namespaces).Store)
+}
+
+func (p *parts) version(gr schema.GroupResource) *resource.Version {
+	return p.catalogue.Catalogue().Lookup(gr.Group, gr.Resource).Versions[0]
+}
+
+// control starts the loops that empty what is being deleted.
+func (p *parts) control(ctx context.Context) {
+	ns := p.version(namespaces)
+	emptier := controller.NewNamespaces(controller.NamespacesOptions{
+		Store: ns.Store, Status: ns.Subresources["status"].Store, Finalize: ns.Subresources["finalize"].Store,
+		Catalogue: p.catalogue, Custom: p.manager, Log: p.config.Logger,
+	})
+	cleaner := controller.NewDefinitions(controller.DefinitionsOptions{
+		Store: p.definitions, Status: p.definitionStatus, Custom: p.manager, Catalogue: p.catalogue, Log: p.config.Logger,
+	})
+	p.loop(ctx, func(ctx context.Context) { _ = emptier.Run(ctx) }) // ends with ctx or the engine
+	p.loop(ctx, func(ctx context.Context) { _ = cleaner.Run(ctx) })
+}

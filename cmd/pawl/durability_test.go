@@ -169,8 +169,11 @@ type config struct {
 	Data map[string]string `json:"data"`
 }
 
-func (c config) version() uint64 { n, _ := strconv.ParseUint(c.Metadata.ResourceVersion, 10, 64); return n }
-func (c config) n() int          { n, _ := strconv.Atoi(c.Data["n"]); return n }
+func (c config) version() uint64 {
+	n, _ := strconv.ParseUint(c.Metadata.ResourceVersion, 10, 64)
+	return n
+}
+func (c config) n() int { n, _ := strconv.Atoi(c.Data["n"]); return n }
 
 // A journal is what the clients know.
 type journal struct {
