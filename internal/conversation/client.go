@@ -17,6 +17,9 @@ type Client struct {
 	BaseURL string       // such as https://127.0.0.1:7443
 	HTTP    *http.Client // nil: http.DefaultClient; it must trust the server and send no credentials of its own
 	Token   string       // the administrator's bearer token
+
+	// Patience bounds how long a step is retried, if it is not zero.
+	Patience time.Duration
 }
 
 // answerTimeout is how long an answer may take.

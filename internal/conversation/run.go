@@ -228,7 +228,11 @@ const retryEvery = 100 * time.Millisecond
 func (r *run) request(ctx context.Context, s *Step) (*answer, error) {
 	var until time.Time
 	if s.Retry != nil {
-		until = time.Now().Add(time.Duration(s.Retry.Seconds) * time.Second)
+		patience := time.Duration(s.Retry.Seconds) * time.Second
+		if p := r.client.Patience; p > 0 {
+			patience = min(patience, p)
+		}
+		until = time.Now().Add(patience)
 	}
 	for {
 		sent, err := prepare(s.Request, r.vars)
