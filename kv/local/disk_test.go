@@ -79,6 +79,17 @@ func (d *disk) size() (n int64) {
 	return n
 }
 
+// spoil changes the last byte of the files with that extension.
+func (d *disk) spoil(ext string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, n := range d.names {
+		if filepath.Ext(name) == ext {
+			n.data[len(n.data)-1] ^= 1
+		}
+	}
+}
+
 func (d *disk) MkdirAll(dir string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

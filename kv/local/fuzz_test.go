@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,5 +210,17 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 	if r.err != nil || n != len(want) {
 		t.Errorf("%d versions, %v, want %d", n, r.err, len(want))
+	}
+}
+
+func TestARevisionThatIsMissingWithinASegmentIsDamage(t *testing.T) {
+	l := &loader{index: emptyStore(Options{}), next: 2, expiring: map[string]struct{}{}}
+	b := appendCommit(nil, &commit{revision: 2})
+	if _, err := l.frame(frame{2, b}); err != nil {
+		t.Fatal(err)
+	}
+	b = appendCommit(nil, &commit{revision: 4})
+	if _, err := l.frame(frame{3, b}); err == nil || !strings.Contains(err.Error(), "revision 4 where 3 should come") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -151,7 +152,9 @@ func TestAKeyExpiresAfterTheStoreWasOpenedAgain(t *testing.T) {
 	}
 }
 
-func TestTheStoreShrinksByItself(t *testing.T) {
+func TestTheStoreShrinksByItself(t *testing.T) { synctest.Test(t, shrink) }
+
+func shrink(t *testing.T) {
 	clock := kvtest.NewClock()
 	d := newDisk()
 	opts := local.Options{Dir: "store", FS: d, Clock: clock, SegmentSize: 2000, SnapshotSize: 4000, HistorySize: 10_000, HistoryDuration: time.Hour}
@@ -163,6 +166,7 @@ func TestTheStoreShrinksByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.Advance(10 * time.Second)
+		synctest.Wait() // for snapshots
 		if i%100 == 99 {
 			largest = max(largest, d.size())
 		}
@@ -176,6 +180,27 @@ func TestTheStoreShrinksByItself(t *testing.T) {
 	if got := describe(t, e, 1995); got != want {
 		t.Errorf("it was\n%s\nnow it is\n%s", want, got)
 	}
+}
+
+func TestASnapshotThatCannotBeReadBackReplacesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := kvtest.NewClock()
+		d := newDisk()
+		opts := tiny(d, clock)
+		e := mustOpen(t, opts)
+		for range 40 {
+			tell(t, e, clock)
+			synctest.Wait()
+			d.spoil(".snap")
+			clock.Advance(time.Minute)
+		}
+		want := describe(t, e, 200)
+		e.Close()
+		e = mustOpen(t, opts)
+		if got := describe(t, e, 200); got != want {
+			t.Errorf("it was\n%s\nnow it is\n%s", want, got)
+		}
+	})
 }
 
 // fill makes a store of a few groups in one segment and returns the segment's name.

@@ -110,7 +110,6 @@ func (e *Engine) fail(group []*ticket, cause error) {
 	e.failure = cause
 	rest := e.queue
 	e.queue = nil
-	e.pending = map[string]*kv.Version{}
 	e.mu.Unlock()
 	close(e.failed)
 	e.opts.Logger.Error("the store takes no more writes; reads go on; restart once the cause is mended",

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -190,7 +192,7 @@ func TestNothingYoungIsForgottenHoweverLarge(t *testing.T) {
 }
 
 func TestACommitIsForgottenWhole(t *testing.T) {
-	s := newStage(t, Options{Bytes: 1, Duration: time.Hour})
+	s := newStage(t, Options{Bytes: 4*eventOverhead + 250}) // four events, if one is forgotten
 	first := s.put(1, key("a", 1), key("a", 2), key("a", 3))
 	s.now = s.now.Add(2 * MinHistory)
 	last := s.put(1, key("a", 1), key("a", 2))
@@ -287,18 +289,28 @@ func TestABaseKnowsWhenEachTableChangedLast(t *testing.T) {
 	}
 }
 
-// What is forgotten can be collected, though an old watch stands at its beginning.
-func TestAnIdleWatchHoldsNoHistory(t *testing.T) {
-	s := newStage(t, Options{Bytes: 1})
+// What is forgotten can be collected, though an old watch stands at its beginning, and
+// nothing comes after it.
+func TestForgettingGivesMemoryBack(t *testing.T) {
+	s := newStage(t, Options{})
 	w := s.watch("default/", 1)
-	for range 1000 {
-		s.put(1, key("a", 1))
-		s.now = s.now.Add(MinHistory)
+	for i := range 1000 {
+		s.put(1, key("a", i%7))
 	}
-	if w.at.next.Load() != nil {
-		t.Error("its place still leads to what was forgotten")
+	s.newest++
+	s.Publish(s.now, s.newest, []*kv.Version{{Key: key("a", 1), Revision: s.newest, Created: 2, Deleted: true}})
+	tb := s.tables["default/core/a/"]
+	old := weak.Make(tb.events[500])
+	s.now = s.now.Add(2 * time.Hour)
+	s.Trim(s.now)
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("an event that was forgotten is still held")
 	}
-	if got := cap(s.tables["default/core/a/"].events); got > 64 {
-		t.Errorf("room for %d events is held for the %d kept", got, s.history("a"))
+	if len(tb.events)+len(tb.dead) != 0 || s.bytes != 0 {
+		t.Errorf("%d events, %d deletions and %d bytes are left", len(tb.events), len(tb.dead), s.bytes)
+	}
+	if _, _, err := w.Next(); !errors.Is(err, kv.ErrCompacted) {
+		t.Errorf("the watch: %v", err)
 	}
 }
