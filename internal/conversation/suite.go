@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // atOnce is how many conversations run at the same time. They mostly wait.

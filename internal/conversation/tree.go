@@ -3,11 +3,11 @@ package conversation
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"fmt"
 	"io"
 	"math"
 	"mime"
+	"slices"
 	"strconv"
 	"strings"
 
