@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -14,39 +16,50 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 )
 
-// readBody reads the body, if it is not too large (rule H74).
+// readBody reads the body, if it is not too large (rule H74) and comes in time (rule H213).
 func (c *call) readBody() ([]byte, error) {
+	rc := http.NewResponseController(c.w)
+	if by, ok := c.r.Context().Deadline(); ok {
+		_ = rc.SetReadDeadline(by) // a writer that cannot has no client that can be slow
+	}
 	data, err := io.ReadAll(io.LimitReader(c.r.Body, bodyMax+1))
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, timedOut()
+	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the body of the request could not be read: %v", err))
 	}
+	_ = rc.SetReadDeadline(time.Time{})
 	if len(data) > bodyMax {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", bodyMax))
 	}
 	return data, nil
 }
 
-func checkTimeout(text string) error {
-	if _, err := time.ParseDuration(text); err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL: %v", err))
-	}
-	return nil
-}
-
-// decodeBody reads the object in the body, and does with what strict validation finds in it
-// what the sender asked for (rules H65 to H71).
-func (c *call) decodeBody(o writing) (runtime.Object, error) {
+// receive reads what a create or an update sends: first its encoding, then its size, then
+// the query are checked, and only then what it says (rule H85).
+func (c *call) receive() (runtime.Object, writing, error) {
 	media, err := bodyMedia(c.r, true)
 	if err != nil {
-		return nil, err
+		return nil, writing{}, err
 	}
 	data, err := c.readBody()
 	if err != nil {
-		return nil, err
+		return nil, writing{}, err
 	}
+	o, err := c.writing()
+	if err != nil {
+		return nil, o, err
+	}
+	obj, err := c.decodeBody(media, data, o)
+	return obj, o, err
+}
+
+// decodeBody reads the object in a body, and does with what strict validation finds in it
+// what the sender asked for (rules H65 to H71).
+func (c *call) decodeBody(media string, data []byte, o writing) (_ runtime.Object, err error) {
 	if media == mediaProtobuf {
 		return c.decodeProtobuf(data)
 	}
@@ -85,33 +98,6 @@ func (c *call) findings(found []string, o writing) error {
 
 func strictText(findings []string) string {
 	return "strict decoding error: " + strings.Join(findings, ", ")
-}
-
-// fromYAML turns YAML into JSON. Members that stand twice are findings, as is nothing else
-// at this point (rule H67).
-func fromYAML(data []byte) (out []byte, findings []string, err error) {
-	out, err = yaml.YAMLToJSONStrict(data)
-	if err == nil {
-		return out, nil, nil
-	}
-	loose, looseErr := yaml.YAMLToJSON(data)
-	if looseErr != nil {
-		return data, nil, looseErr
-	}
-	return loose, yamlFindings(err), nil
-}
-
-// yamlFindings takes the error of a strict parse apart.
-func yamlFindings(err error) []string {
-	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-	text = strings.TrimPrefix(text, "yaml: unmarshal errors:\n")
-	var found []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			found = append(found, line)
-		}
-	}
-	return found
 }
 
 // typeOf checks that a document says it is what the path says, and returns it with kind and

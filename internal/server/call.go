@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -41,17 +42,26 @@ type call struct {
 
 // serveResource finds what is meant, and serves it.
 func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, rt route, user auth.User) {
-	c := &call{s: s, w: w, r: r, rt: rt, user: user, query: r.URL.Query(), catalogue: s.catalogue.Catalogue(), look: look{media: mediaJSON}}
+	c := &call{s: s, w: w, r: r, rt: rt, user: user, catalogue: s.catalogue.Catalogue(), look: look{media: mediaJSON}}
 	serve, ok := c.find()
 	if !ok {
 		return
 	}
 	var err error
+	if c.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		// What does not parse must not count as left out: a DELETE would lose its selector.
+		c.fail(apierrors.NewBadRequest(fmt.Sprintf("the query of the request URL does not parse: %v", err)))
+		return
+	}
 	if c.look, err = negotiate(r, c.form.Typed() != nil && s.protobuf != nil, rt.verb == "watch"); err != nil {
 		c.fail(err)
 		return
 	}
-	ctx, cancel := c.deadline()
+	ctx, cancel, err := c.deadline()
+	if err != nil {
+		c.fail(err)
+		return
+	}
 	defer cancel()
 	c.warnings = &warnings{}
 	if c.ver.Deprecated != "" {
@@ -91,7 +101,7 @@ func (c *call) find() (func(*call) error, bool) {
 		return nil, c.notHere()
 	}
 	serve := verbs[c.rt.verb]
-	if serve == nil || !c.fits() {
+	if serve == nil || !c.fits() || c.r.Method == http.MethodHead && (!c.res.Custom || c.rt.verb == "watch") {
 		return nil, c.notAllowed()
 	}
 	return serve, true
@@ -160,19 +170,29 @@ func (c *call) namespace() string {
 	return c.rt.namespace
 }
 
-// deadline bounds the call (rules H81, H213); a watch has its own.
-func (c *call) deadline() (context.Context, context.CancelFunc) {
+// deadline bounds the call (rules H81, H213), and the time that the client may take for the
+// answer; a watch has bounds of its own.
+func (c *call) deadline() (context.Context, context.CancelFunc, error) {
 	if c.rt.verb == "watch" {
-		return context.WithCancel(c.r.Context())
+		ctx, cancel := context.WithCancel(c.r.Context())
+		return ctx, cancel, nil
 	}
 	limit := readTimeout
 	if c.rt.verb != "get" && c.rt.verb != "list" {
 		limit = writeTimeout
 	}
-	if d, err := time.ParseDuration(c.query.Get("timeout")); err == nil && d > 0 && d < limit {
-		limit = d
+	if t := c.query.Get("timeout"); t != "" {
+		d, err := time.ParseDuration(t)
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("invalid timeout specified in the request URL: %v", err))
+		}
+		if d > 0 && d < limit {
+			limit = d
+		}
 	}
-	return context.WithTimeout(c.r.Context(), limit)
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(limit + answerMax))
+	ctx, cancel := context.WithTimeout(c.r.Context(), limit)
+	return ctx, cancel, nil
 }
 
 // managerMax is how long the name of a field manager may be, in bytes (rule H78).
@@ -183,9 +203,8 @@ func (c *call) author() kv.Author {
 	manager := c.query.Get("fieldManager")
 	if manager == "" {
 		manager, _, _ = strings.Cut(c.r.UserAgent(), "/")
-		manager = strings.Map(printable, manager)
-		manager = manager[:min(len(manager), managerMax)]
 	}
+	manager = cutRunes(strings.Map(printable, manager), managerMax) // a delete's is checked nowhere else
 	if manager == "" {
 		manager = "unknown"
 	}

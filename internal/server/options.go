@@ -192,11 +192,6 @@ func (c *call) writing() (writing, error) {
 	if len(errs) > 0 {
 		return writing{}, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
-	if t := q.Get("timeout"); t != "" {
-		if err := checkTimeout(t); err != nil {
-			return writing{}, err
-		}
-	}
 	o := writing{dryRun: len(dryRun) > 0, validation: q.Get("fieldValidation")}
 	if o.validation == "" {
 		o.validation = metav1.FieldValidationWarn

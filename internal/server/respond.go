@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -54,7 +55,15 @@ func statusOf(err error) metav1.Status {
 		}
 		return st
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return timedOut().Status()
+	}
 	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+}
+
+// timedOut is the answer to a request that took too long (rule H213).
+func timedOut() *apierrors.StatusError {
+	return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 }
 
 // withCauses explains a conflict to those who may read the object: paths are data.

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"path"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ const (
 	bodyMax      = 3 << 20          // bytes of a body (rule H74)
 	readTimeout  = 60 * time.Second // of a request that is no watch (rule H213)
 	writeTimeout = 34 * time.Second // of one that writes (rule H213)
+	answerMax    = 30 * time.Second // that a client may take for the answer, after that
 )
 
 // Config is what a [Server] is made of. All but Scheme and Logger are needed.
@@ -133,7 +136,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if rt.resource == "" {
-		s.other.ServeHTTP(w, r)
+		s.serveOther(w, r)
 		return
 	}
 	if s.isDraining() {
@@ -141,6 +144,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.serveResource(w, r, rt, user)
+}
+
+// serveOther serves what is no resource. A path that is not in its shortest form names
+// nothing (rule H8); a mux would send the client elsewhere.
+func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
+	p := strings.TrimSuffix(r.URL.Path, "/")
+	if p != "" && path.Clean(p) != p {
+		http.NotFound(w, r)
+		return
+	}
+	s.other.ServeHTTP(w, r)
 }
 
 func shuttingDown() error {

@@ -20,8 +20,10 @@ const (
 	bookmarkEvery  = time.Minute
 	bookmarkBefore = 2 * time.Second // the end of the watch
 	watchLeast     = 30 * time.Minute
-	watchFlush     = 32 << 10         // bytes after which gathered events are sent even if there are more
-	watchWriteMax  = 30 * time.Second // a client that takes nothing for so long is let go (rule H120)
+
+	watchMostSeconds = 1 << 32          // the most that a client can ask for: more does not fit a time.Duration
+	watchFlush       = 32 << 10         // bytes after which gathered events are sent even if there are more
+	watchWriteMax    = 30 * time.Second // a client that takes nothing for so long is let go (rule H120)
 )
 
 // watch sends the changes that the query picks, as they happen (section 10 of the rules).
@@ -54,7 +56,7 @@ func (c *call) watch() error {
 // watchTime is how long a watch lasts (rule H115).
 func watchTime(seconds int64) time.Duration {
 	if seconds > 0 {
-		return time.Duration(seconds) * time.Second
+		return time.Duration(min(seconds, watchMostSeconds)) * time.Second
 	}
 	return watchLeast + rand.N(watchLeast)
 }
@@ -88,7 +90,16 @@ func (s *stream) begin() {
 	h.Set("Content-Type", s.c.watchMedia())
 	s.c.w.WriteHeader(http.StatusOK)
 	s.rc = http.NewResponseController(s.c.w)
-	_ = s.rc.Flush()
+	s.within(func() error { return s.rc.Flush() })
+}
+
+// within runs what sends to the client, which must not take too long over it.
+func (s *stream) within(send func() error) {
+	_ = s.rc.SetWriteDeadline(time.Now().Add(watchWriteMax))
+	s.broken = send() != nil
+	// On HTTP/2 a deadline that passes resets the stream, whether or not anything is being
+	// written: left in place it would end every watch on which nothing happens for a while.
+	_ = s.rc.SetWriteDeadline(time.Time{})
 }
 
 // run sends events until the time is up, the client goes, the resource is replaced or the
@@ -157,12 +168,12 @@ func (s *stream) flush() {
 	if len(s.buf) == 0 || s.broken {
 		return
 	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(watchWriteMax))
-	_, err := s.c.w.Write(s.buf)
-	if err == nil {
-		err = s.rc.Flush()
-	}
-	s.broken = err != nil
+	s.within(func() error {
+		if _, err := s.c.w.Write(s.buf); err != nil {
+			return err
+		}
+		return s.rc.Flush()
+	})
 	s.buf = s.buf[:0]
 }
 

@@ -21,11 +21,7 @@ import (
 
 // create stores a new object (section 8 of the rules).
 func (c *call) create() error {
-	o, err := c.writing()
-	if err != nil {
-		return err
-	}
-	obj, err := c.decodeBody(o)
+	obj, o, err := c.receive()
 	if err != nil {
 		return err
 	}
@@ -53,11 +49,7 @@ func (c *call) sameNamespace(obj metav1.Object) error {
 
 // update puts an object in the place of another (section 11 of the rules).
 func (c *call) update() error {
-	o, err := c.writing()
-	if err != nil {
-		return err
-	}
-	obj, err := c.decodeBody(o)
+	obj, o, err := c.receive()
 	if err != nil {
 		return err
 	}
@@ -128,11 +120,11 @@ func (c *call) patch() error {
 	if media == string(types.ApplyYAMLPatchType) || !slices.Contains(c.form.Patches(), media) {
 		return c.noSuchPatch() // server-side apply is not served yet
 	}
-	o, err := c.writing()
+	doc, err := c.readBody()
 	if err != nil {
 		return err
 	}
-	doc, err := c.readBody()
+	o, err := c.writing()
 	if err != nil {
 		return err
 	}
