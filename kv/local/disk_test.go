@@ -85,7 +85,7 @@ func (d *disk) spoil(ext string) {
 	defer d.mu.Unlock()
 	for name, n := range d.names {
 		if filepath.Ext(name) == ext {
-			n.data[len(n.data)-1] ^= 1
+			n.data[len(n.data)-1] = 0xff
 		}
 	}
 }

@@ -52,8 +52,11 @@ func (e *InUseError) Error() string {
 	if e.PID != 0 {
 		who = fmt.Sprintf("another pawl (pid %d)", e.PID)
 	}
-	return fmt.Sprintf("%s is in use by %s; stop that one, or give this one a folder of its own", e.Dir, who)
+	return fmt.Sprintf("%s is in use by %s; %s", e.Dir, who, e.Hint())
 }
+
+// Hint says what to do; the error's text ends with it.
+func (e *InUseError) Hint() string { return "stop that one, or give this one a folder of its own" }
 
 // OS is the file system of the machine.
 var OS FS = osFS{}
