@@ -36,7 +36,11 @@ func (e *Error) Error() string {
 	}
 	switch e.Kind {
 	case ErrConflict:
-		fmt.Fprintf(&b, ": caller saw %s, now %s", describe(e.Want), describe(e.Have))
+		now := describe(e.Have)
+		if e.Want != Absent {
+			now = strings.TrimPrefix(now, "revision ") // said once already
+		}
+		fmt.Fprintf(&b, ": caller saw %s, now %s", describe(e.Want), now)
 	case ErrCompacted:
 		fmt.Fprintf(&b, ": asked for revision %d, oldest is %d", e.Want, e.Have)
 	case ErrFuture:
