@@ -34,9 +34,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Manager keeps a catalogue equal to the stored definitions. It is the only writer of the
-// conditions and accepted names of definitions. One goroutine runs it; its other methods may
-// be called from any.
+// A Manager keeps a catalogue equal to the stored definitions. It alone writes which names of a
+// definition are accepted, and whether it is established; what it finds beside that in a status
+// it leaves. One goroutine runs it; its other methods may be called from any.
 //
 // What it does for a new definition, in this order, so that nobody ever sees a promise that does
 // not hold yet: accepts its names, puts its resource into the catalogue, says that it is
