@@ -77,6 +77,11 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 		return nil, err
 	}
 	l.flush()
+	if n := len(j.snapshots); n > 0 && j.snapshots[n-1].rev >= l.next {
+		return nil, &DamageError{j.snapshotName(j.snapshots[n-1].rev), 0,
+			fmt.Sprintf("the log ends at revision %d, before what this snapshot shows", l.next-1),
+			"put back the files of the log that were taken away, or restore the folder from a backup"}
+	}
 	l.index.Trim(j.opts.Clock.Now())
 	j.next, j.last = l.next, l.last
 	j.freshFiles = len(j.segments)

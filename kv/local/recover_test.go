@@ -331,6 +331,33 @@ func TestAMissingSegmentStopsOpening(t *testing.T) {
 	mustOpen(t, opts)
 }
 
+func TestALogThatEndsBeforeASnapshotStopsOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := kvtest.NewClock()
+		d := newDisk()
+		opts := local.Options{Dir: "store", FS: d, Clock: clock, SegmentSize: 300, SnapshotSize: 500}
+		e := mustOpen(t, opts)
+		for range 3 {
+			tell(t, e, clock)
+			synctest.Wait()
+		}
+		e.Close()
+		segments, _ := d.List("store/log")
+		snapshots, _ := d.List("store/snap")
+		last := slices.Max(snapshots)
+		for _, name := range segments {
+			if name[:16] >= "000000000000000a" {
+				d.Remove("store/log/" + name)
+			}
+		}
+		_, err := local.Open(t.Context(), opts)
+		var damage *local.DamageError
+		if !errors.As(err, &damage) || damage.File != "store/snap/"+last {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestAFormatFromTheFutureIsRefused(t *testing.T) {
 	clock := kvtest.NewClock()
 	opts := local.Options{Dir: t.TempDir(), Clock: clock}
