@@ -17,7 +17,7 @@ import (
 func TestConversations(t *testing.T) {
 	const file = "internal/conversation/testdata/pending.txt"
 	config := pawltest.New(t)
-	transport, err := rest.TransportFor(config)
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
 	if err != nil {
 		t.Fatal(err)
 	}

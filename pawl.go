@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/pawl-dev/pawl/internal/pki"
 )
 
 // The engines that a server can keep its objects in.
@@ -136,7 +138,7 @@ func startOn(ctx context.Context, c Config, listener net.Listener) (*Server, err
 		return nil, err
 	}
 	s := &Server{url: urlOf(listener, c.Listen), parts: p, logger: c.Logger, done: make(chan struct{})}
-	if s.config, err = p.pki.RESTConfig(s.url); err == nil && c.Kubeconfig != "" {
+	if s.config, err = restConfig(p.pki, s.url); err == nil && c.Kubeconfig != "" {
 		err = p.pki.WriteKubeconfig(c.Kubeconfig, s.url)
 	}
 	if err == nil {
@@ -148,6 +150,18 @@ func startOn(ctx context.Context, c Config, listener net.Listener) (*Server, err
 	s.http = httpServer(p, c.Logger)
 	go s.serve(listener)
 	return s, nil
+}
+
+// restConfig is how to reach the server as its administrator: by token, which costs less
+// than a certificate at each handshake and in each header.
+func restConfig(keys *pki.PKI, url string) (*rest.Config, error) {
+	certified, err := keys.RESTConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.AnonymousClientConfig(certified)
+	config.BearerToken = keys.AdminToken()
+	return config, nil
 }
 
 // urlOf is where clients on this machine reach the server.
@@ -179,7 +193,9 @@ func httpServer(p *parts, logger *slog.Logger) *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    headerBytesMax,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streamsMax},
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		// OPTIONS * is a request like any other: nobody unknown is answered.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 }
 
