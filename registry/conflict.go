@@ -131,7 +131,7 @@ func (x Explanation) Summary() string {
 	return "since you read it: " + text
 }
 
-// The two reasons for which nothing can be said.
+// The reasons for which nothing can be said.
 const (
 	versionForgotten = "the version this write was based on is no longer kept, so what changed since is not known"
 	objectRecreated  = "the object this write was based on was deleted, and another was created under its name"
@@ -146,9 +146,12 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 	if e.seen < e.current.Created() {
 		return Explanation{Unknown: objectRecreated}, nil
 	}
-	seen := e.current.History(e.seen)
-	if !seen.Exists() {
+	seen := e.current.At(e.seen)
+	switch {
+	case !seen.Exists():
 		return Explanation{Unknown: versionForgotten}, nil
+	case seen.Revision() != e.seen:
+		return Explanation{}, nil
 	}
 	net, err := e.store.compare(seen, e.current)
 	if err != nil {
@@ -161,6 +164,9 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 	x := Explanation{}
 	if x.Fields, err = e.store.attribute(ctx, net, e.current, e.seen); err != nil {
 		return Explanation{}, err
+	}
+	if slices.ContainsFunc(x.Fields, func(c FieldChange) bool { return c.Operation == "" }) {
+		return Explanation{Unknown: versionForgotten}, nil // history was cut while we walked it
 	}
 	for i, path := range net {
 		x.Fields[i].Contended = slices.ContainsFunc(touched, func(p fieldpath.Path) bool { return related(p, path) })
@@ -239,10 +245,7 @@ func fieldsOf(obj runtime.Object) (map[string]any, error) {
 	acc.SetSelfLink("")
 	acc.SetUID("")
 	acc.SetCreationTimestamp(metav1.Time{})
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.Object, nil
-	}
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	m, err := asMap(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -252,6 +255,13 @@ func fieldsOf(obj runtime.Object) (map[string]any, error) {
 	delete(m, "kind")
 	delete(m, "apiVersion")
 	return m, nil
+}
+
+func asMap(obj runtime.Object) (map[string]any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return u.Object, nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
 // attribute finds, for each path, the last change to it on the way back from current to the

@@ -52,6 +52,7 @@ func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object
 		return storage.Version{}, internal("no namespace information found in request context")
 	}
 	ends := &endings{store: s}
+	defer ends.close(ctx)
 	res, err := s.table.Modify(ctx, namespace, acc.GetName(), o.DryRun, func(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
 		fresh := obj.DeepCopyObject()
 		if err := s.admitNew(ctx, view, namespace, fresh, o.DryRun, ends); err != nil {
@@ -66,21 +67,22 @@ func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object
 	return res.Version, s.refuse("create", acc.GetName(), err)
 }
 
-// placeNew says whether a new object finds its place free.
+// placeNew says whether a new object finds its place free. That it names a version is wrong
+// whatever is there (rules S41, K24).
 func (s *Store) placeNew(current storage.Version, fresh runtime.Object, dryRun bool) (storage.Verdict, error) {
 	acc, err := meta.Accessor(fresh)
 	if err != nil {
 		return storage.Verdict{}, err
 	}
+	if named, err := revisionNamed(acc); err == nil && named != unnamed && !dryRun {
+		return storage.Verdict{}, mustNotSetVersion()
+	}
 	if current.Exists() {
 		md, err := current.Metadata()
 		return storage.Verdict{}, s.alreadyExists(acc.GetName(), acc.GetGenerateName(), err == nil && md.DeletionTimestamp != nil)
 	}
-	if named, err := revisionNamed(acc); err == nil && named != unnamed && !dryRun {
-		return storage.Verdict{}, mustNotSetVersion()
-	}
 	acc.SetResourceVersion("")
-	return storage.Verdict{Action: storage.Put, Object: fresh, Expiry: kv.Expiry{Kind: kv.Forever}}, nil
+	return storage.Verdict{Action: storage.Put, Object: fresh, Expiry: s.expiry(fresh, kv.Forever)}, nil
 }
 
 // admitNew prepares and checks an object that may come into being: guards, hooks, and the
@@ -102,7 +104,10 @@ func (s *Store) admitNew(ctx context.Context, view *storage.View, namespace stri
 		return err
 	}
 	s.strategy.PrepareForCreate(ctx, obj)
-	errs := s.strategy.Validate(ctx, obj)
+	errs := s.claim(ctx, view, obj, nil)
+	if len(errs) == 0 {
+		errs = s.strategy.Validate(ctx, obj)
+	}
 	if len(errs) == 0 {
 		errs = s.checkNew(acc)
 	}
@@ -121,14 +126,19 @@ func (s *Store) invalid(obj metav1.Object, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	name := obj.GetName()
-	return apierrors.NewInvalid(s.kind.GroupKind(), name, errs)
+	kind := s.kind.GroupKind()
+	if !s.policy.Blames.Empty() {
+		kind = s.policy.Blames
+	}
+	return apierrors.NewInvalid(kind, obj.GetName(), errs)
 }
 
 // conclude tells the hooks what really happened.
 func (s *Store) conclude(ctx context.Context, ends *endings, res storage.Result, err error) {
 	how := Ending{Outcome: Refused}
 	switch {
+	case storage.IsKind(err, storage.Unknown):
+		how.Outcome = Uncertain
 	case err != nil:
 	case !res.Wrote:
 		how.Outcome = Unchanged

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -40,9 +39,10 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.De
 		o = &metav1.DeleteOptions{}
 	}
 	d := &deletion{store: s, name: name, o: o, ends: &endings{store: s}}
+	defer d.ends.close(ctx)
 	res, err := s.table.Modify(ctx, namespace, name, len(o.DryRun) > 0, d.judge)
 	if err != nil {
-		d.ends.end(ctx, Ending{Outcome: Refused})
+		s.conclude(ctx, d.ends, res, err)
 		return Deleted{}, s.refuse("delete", name, err)
 	}
 	out := Deleted{Removed: d.fate == goes, Version: res.Version}
@@ -228,7 +228,8 @@ func (s *Store) DeleteCollection(ctx context.Context, list ListOptions, o *metav
 }
 
 // deleteAll deletes objects side by side, so that they share the store's fsyncs. Each is
-// deleted only if it still is the object that was listed.
+// deleted only if it still is the object that was listed. A worker stops at its first error,
+// the others go on (rule S114).
 func (s *Store) deleteAll(ctx context.Context, items []storage.Version, o *metav1.DeleteOptions) error {
 	jobs := make(chan storage.Version)
 	failed := make(chan error)
@@ -258,7 +259,14 @@ func (s *Store) deleteAll(ctx context.Context, items []storage.Version, o *metav
 	return nil
 }
 
-func (s *Store) deleteListed(ctx context.Context, v storage.Version, o *metav1.DeleteOptions) error {
+// deleteListed deletes one object that was listed. A panic must not leave it: it runs on a
+// goroutine where nobody else would catch it (rule S115).
+func (s *Store) deleteListed(ctx context.Context, v storage.Version, o *metav1.DeleteOptions) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("DeleteCollection goroutine panicked: %v", r)
+		}
+	}()
 	md, err := v.Metadata()
 	if err != nil {
 		return s.refuse("delete", v.Name(), err)
@@ -271,8 +279,7 @@ func (s *Store) deleteListed(ctx context.Context, v storage.Version, o *metav1.D
 		own.Preconditions.UID = &md.UID
 	}
 	_, err = s.Delete(ctx, v.Namespace(), v.Name(), own)
-	var status apierrors.APIStatus
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && o.Preconditions == nil && errors.As(err, &status) {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && o.Preconditions == nil {
 		return nil // gone, or replaced by another object of that name
 	}
 	return err

@@ -47,20 +47,23 @@ type comparison struct{ found []fieldpath.Path }
 
 func (c *comparison) add(at fieldpath.Path) { c.found = append(c.found, at.Copy()) }
 
+// values compares what two objects have in one place. Where it can look deeper it does so
+// before it compares, so that the cost is that of one walk, however deep.
 func (c *comparison) values(at fieldpath.Path, shape Shape, a, b any) {
-	if reflect.DeepEqual(a, b) {
-		return
-	}
 	if shape == nil || !shape.Atomic() {
 		if am, bm, ok := bothObjects(a, b); ok && len(am)+len(bm) > 0 {
 			c.objects(at, shape, am, bm)
 			return
 		}
-		if al, bl, ok := bothLists(shape, a, b); ok && c.items(at, shape, al, bl) {
+		had := len(c.found)
+		if al, bl, ok := bothLists(shape, a, b); ok && c.items(at, shape, al, bl) && len(c.found) > had {
 			return
 		}
+		// Nothing was found in the items: still their order may differ, or one list is not there.
 	}
-	c.add(at)
+	if !reflect.DeepEqual(a, b) {
+		c.add(at)
+	}
 }
 
 // bothObjects treats an absent object as an empty one, so that its fields have paths of

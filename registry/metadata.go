@@ -92,12 +92,9 @@ func (s *Store) checkNew(obj metav1.Object) field.ErrorList {
 // checkSuccessor is what is wrong with the metadata of obj as the successor of old (rules
 // S62 to S64, H179).
 func (s *Store) checkSuccessor(obj, old metav1.Object) field.ErrorList {
-	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
-	return append(errs, validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, validation.ValidateNameFunc(s.anyName), metadataPath)...)
+	errs := validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, path.ValidatePathSegmentName, metadataPath)
+	return append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...)
 }
-
-// anyName leaves the name alone: it cannot change, and what is stored is good.
-func (s *Store) anyName(string, bool) []string { return nil }
 
 // revisionNamed reads the resourceVersion that an object carries. The error is the number
 // parser's own (rule S51).

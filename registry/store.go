@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -184,13 +183,17 @@ type ListOptions struct {
 
 // List returns the objects that o asks for, or a page of them (rules S122 to S125).
 func (s *Store) List(ctx context.Context, o ListOptions) (*storage.Page, error) {
-	from, err := storage.ParseFrom(o.ResourceVersion, o.ResourceVersionMatch, o.Limit, o.Continue)
+	namespace, name := s.narrow(o.Namespace, o.Selector.Fields, o.Continue)
+	limit := o.Limit
+	if name != "" {
+		limit = 0 // what is not a collection has no pages (rule K52)
+	}
+	from, err := storage.ParseFrom(o.ResourceVersion, o.ResourceVersionMatch, limit, o.Continue)
 	if err != nil {
 		return nil, s.refuse("list", "", err)
 	}
-	namespace, name := s.narrow(o.Namespace, o.Selector.Fields, o.Continue)
 	page, err := s.table.List(ctx, storage.ListOptions{
-		Namespace: namespace, Name: name, From: from, Limit: o.Limit, Selector: o.Selector,
+		Namespace: namespace, Name: name, From: from, Limit: limit, Selector: o.Selector,
 	})
 	if err != nil {
 		return nil, s.refuse("list", "", err)
@@ -260,7 +263,6 @@ func parseUint(s string) (kv.Revision, error) {
 
 // endings collects what hooks want to be told, one set for each attempt.
 type endings struct {
-	mu    sync.Mutex
 	tell  []func(context.Context, Ending)
 	store *Store
 }
@@ -289,3 +291,6 @@ func (e *endings) end(ctx context.Context, how Ending) {
 		f(ctx, how)
 	}
 }
+
+// close makes sure, however the call is left, that no hook waits for its ending.
+func (e *endings) close(ctx context.Context) { e.end(ctx, Ending{Outcome: Refused}) }

@@ -2,12 +2,16 @@ package registry
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pawl-dev/pawl/storage"
 )
 
 // A Strategy says what is particular about one resource. Embed [Default] and override
@@ -51,6 +55,8 @@ type Policy struct {
 	Sensitive bool
 	// Name checks metadata.name; nil means a DNS subdomain (rule H180).
 	Name validation.ValidateNameFunc
+	// Blames is the kind that errors of an invalid object name; the zero value means the store's.
+	Blames schema.GroupKind
 	// KeepMetadata makes updates through this strategy keep the stored metadata, but
 	// for managedFields (a subresource such as status, rule C91).
 	KeepMetadata bool
@@ -96,8 +102,9 @@ func AnyPathSegment(name string, prefix bool) []string {
 
 // A Hook is told of one attempt to write, and how it ended. It takes the place of the
 // reference's Begin, finish and After functions (rules S26 to S33): its Begin runs before the
-// strategy, for every attempt; the function that Begin returns runs once, after the
-// request, with what really happened to that attempt.
+// strategy, for every attempt; the function that Begin returns runs once, after that
+// attempt, with what really happened to it, also when something panics. In a dry run it is
+// told what would have happened.
 type Hook interface {
 	Begin(ctx context.Context, verb Verb, obj, old runtime.Object, dryRun bool) (func(context.Context, Ending), error)
 }
@@ -126,6 +133,7 @@ const (
 	Written                // stored
 	Unchanged              // nothing to store
 	Removed                // the object is gone
+	Uncertain              // the store failed: it was written, wholly, or it was not
 )
 
 // A Holder is a [Strategy] whose objects may have to stay although they are being deleted
@@ -140,4 +148,28 @@ type Holder interface {
 // is being deleted already.
 type DeletePreparer interface {
 	PrepareForDelete(ctx context.Context, obj runtime.Object)
+}
+
+// An Expirer is a [Strategy] whose objects go by themselves. TTL returns how long obj is kept after
+// it is written, on create and on every update that changes it; 0 means forever (rules S77,
+// S78, B41).
+type Expirer interface {
+	TTL(obj runtime.Object) time.Duration
+}
+
+// A Claimer is a [Strategy] whose objects hold what only one object may have, such as an address.
+// Claim takes it for obj by putting keys through view, and deletes those of what old had and obj
+// has no more; it may write what it took into obj. Old is nil for a new object, obj for one that
+// is removed. What it finds wrong refuses the write like any other invalid field. Keys are put
+// with the object in one commit or not at all, so nothing is ever held by an object that does
+// not exist.
+type Claimer interface {
+	Claim(ctx context.Context, view *storage.View, obj, old runtime.Object) field.ErrorList
+}
+
+// A Graceful strategy gives its objects time to end (rules S84 to S89). Grace returns how many
+// seconds obj has left once its deletion is asked for; asked is what the client wants, nil if it
+// does not say. If it is not graceful the object goes at once, as without this interface.
+type Graceful interface {
+	Grace(obj runtime.Object, asked *int64) (seconds int64, graceful bool)
 }

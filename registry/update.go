@@ -58,6 +58,7 @@ func (s *Store) Update(ctx context.Context, namespace, name string, desire Desir
 		return Updated{}, err
 	}
 	u := &update{store: s, namespace: namespace, name: name, desire: desire, o: o, ends: &endings{store: s}}
+	defer u.ends.close(ctx)
 	res, err := s.table.Modify(ctx, namespace, name, o.DryRun, u.judge)
 	u.conclude(ctx, res, err)
 	if err != nil {
@@ -119,7 +120,7 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 		return storage.Verdict{}, s.mustNameVersion(u.name, named)
 	}
 	acc.SetResourceVersion(current.Revision().String())
-	return u.replace(ctx, obj, old)
+	return u.replace(ctx, view, obj, old)
 }
 
 func copyOf(obj runtime.Object) runtime.Object {
@@ -176,11 +177,11 @@ func (u *update) create(ctx context.Context, view *storage.View, obj runtime.Obj
 	if err := u.store.admitNew(ctx, view, u.namespace, obj, u.o.DryRun, u.ends); err != nil {
 		return storage.Verdict{}, err
 	}
-	return storage.Verdict{Action: storage.Put, Object: obj, Expiry: kv.Expiry{Kind: kv.Forever}}, nil
+	return storage.Verdict{Action: storage.Put, Object: obj, Expiry: u.store.expiry(obj, kv.Forever)}, nil
 }
 
 // replace is an attempt that goes on from what is stored (rules S52, S59 to S65, S70).
-func (u *update) replace(ctx context.Context, obj, old runtime.Object) (storage.Verdict, error) {
+func (u *update) replace(ctx context.Context, view *storage.View, obj, old runtime.Object) (storage.Verdict, error) {
 	s := u.store
 	acc, oldMeta, err := accessors(obj, old)
 	if err != nil {
@@ -194,6 +195,9 @@ func (u *update) replace(ctx context.Context, obj, old runtime.Object) (storage.
 	}
 	s.prepareSuccessor(ctx, obj, old)
 	errs := append(s.checkSuccessor(acc, oldMeta), s.strategy.ValidateUpdate(ctx, obj, old)...)
+	if len(errs) == 0 {
+		errs = s.claim(ctx, view, obj, old)
+	}
 	if err := s.invalid(acc, errs); err != nil {
 		return storage.Verdict{}, err
 	}
@@ -203,10 +207,11 @@ func (u *update) replace(ctx context.Context, obj, old runtime.Object) (storage.
 	s.strategy.Canonicalize(obj)
 	if settle(s.holdingOf(obj, acc, oldMeta)) == removes {
 		u.removed = obj
+		s.claim(ctx, view, nil, old)
 		return storage.Verdict{Action: storage.Remove}, nil
 	}
 	acc.SetResourceVersion("")
-	return storage.Verdict{Action: storage.Put, Object: obj}, nil
+	return storage.Verdict{Action: storage.Put, Object: obj, Expiry: s.expiry(obj, kv.Keep)}, nil
 }
 
 func accessors(a, b runtime.Object) (metav1.Object, metav1.Object, error) {

@@ -16,9 +16,10 @@ const Unfit Fingerprint = 0
 // A Codec turns the objects of one version of one resource into JSON and back. It is safe
 // for concurrent use.
 type Codec interface {
-	// Encode returns obj as it is to be stored, as JSON that begins with apiVersion, kind
-	// and metadata in any order; and the fingerprint under which that JSON may be sent
-	// as it is, [Unfit] if it may not. obj carries no resourceVersion, and is not changed.
+	// Encode returns obj as it is to be stored, as JSON without white space that begins with
+	// apiVersion and kind, in either order, and then metadata; and the fingerprint under
+	// which that JSON may be sent as it is, [Unfit] if it may not. obj carries no
+	// resourceVersion, and is not changed.
 	Encode(obj runtime.Object) ([]byte, Fingerprint, error)
 
 	// Decode returns the object that was stored as data, in this codec's version, pruned

@@ -12,7 +12,7 @@ import (
 )
 
 // latestPage in place of a revision in a continue token means: go on at the newest state
-// (rule K70).
+// (rule K70). Every other negative number means the same to whoever reads it (rule K52).
 const latestPage = -1
 
 // continueVersion marks the one form of continue tokens there is (rule K65).
@@ -62,10 +62,7 @@ func decodeContinue(token string) (start string, rev int64, err error) {
 	if path.Clean(rooted) != rooted {
 		return "", 0, fmt.Errorf("continue key is not valid: %s", c.Start)
 	}
-	if c.Revision < latestPage {
-		return "", 0, errors.New("continue key is not valid: incorrect encoded start resourceVersion (version " + continueVersion + ")")
-	}
-	return rooted[1:], c.Revision, nil
+	return rooted[1:], max(c.Revision, latestPage), nil
 }
 
 // The texts of a token whose revision is gone (rule K69).

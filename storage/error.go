@@ -18,7 +18,7 @@ const (
 	Corrupt                     // what is stored cannot be read
 	TooNew                      // the version asked for does not exist yet
 	Expired                     // the version asked for is no longer kept
-	BadRequest                  // the call cannot be understood
+	BadRequest                  // the call cannot be understood, or asks for what no engine can store
 	Unavailable                 // the engine failed, or takes no writes
 	Unknown                     // whether it was written is not known
 	Timeout                     // the context ended first
@@ -84,6 +84,8 @@ func engineError(ctxErr, err error) *Error {
 		e.Kind = Expired
 	case errors.Is(err, kv.ErrUnknown):
 		e.Kind = Unknown
+	case errors.Is(err, kv.ErrInvalid):
+		e.Kind = BadRequest
 	case ctxErr != nil:
 		e.Kind = Timeout
 	}

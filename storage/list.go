@@ -62,12 +62,12 @@ func ParseFrom(resourceVersion, match string, limit int64, token string) (From, 
 }
 
 func parseContinued(resourceVersion, token string) (From, error) {
-	if resourceVersion != "" && resourceVersion != "0" {
-		return From{}, &Error{Kind: BadRequest, Err: errors.New("specifying resource version is not allowed when using continue")}
-	}
 	start, rev, err := decodeContinue(token)
 	if err != nil {
 		return From{}, &Error{Kind: BadRequest, Err: fmt.Errorf("invalid continue token: %w", err)}
+	}
+	if resourceVersion != "" && resourceVersion != "0" {
+		return From{}, &Error{Kind: BadRequest, Err: errors.New("specifying resource version is not allowed when using continue")}
 	}
 	if rev == latestPage {
 		return From{kind: continuedLatest, start: start}, nil
@@ -145,7 +145,7 @@ const cancelEvery = 4096
 
 // fill adds objects until the page is full, and says what is left.
 func (t *Table) fill(ctx context.Context, snap kv.Snapshot, o ListOptions, page *Page) error {
-	prefix := t.scope(o.Namespace)
+	prefix, pick := t.scope(o.Namespace), o.Selector.sieve()
 	var last string
 	left, looked := int64(0), 0
 	for kvv := range snap.Ascend(prefix, prefix+o.From.start) {
@@ -153,13 +153,13 @@ func (t *Table) fill(ctx context.Context, snap kv.Snapshot, o ListOptions, page 
 			return &Error{Kind: Timeout, Err: context.Cause(ctx)}
 		}
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
-			if left++; !o.Selector.Empty() {
+			if left++; !pick.all {
 				break
 			}
 			continue
 		}
 		v := Version{table: t, kv: kvv, rev: kvv.Revision}
-		ok, err := o.Selector.Matches(v)
+		ok, err := pick.matches(v)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (t *Table) fill(ctx context.Context, snap kv.Snapshot, o ListOptions, page 
 	}
 	if left > 0 {
 		page.Continue = encodeContinue(last[len(prefix):], int64(page.Revision))
-		if o.Selector.Empty() {
+		if pick.all {
 			page.Remaining = &left
 		}
 	}

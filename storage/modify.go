@@ -39,6 +39,7 @@ type Judge func(ctx context.Context, current Version, view *View) (Verdict, erro
 type View struct {
 	snap kv.Snapshot
 	seen []kv.Condition
+	also []kv.Op
 }
 
 // Get returns what key holds, nil if it does not exist.
@@ -50,6 +51,17 @@ func (w *View) Get(key string) *kv.Version {
 	}
 	return v
 }
+
+// Peek returns what key holds, and does not make it a condition: for finding one key among many.
+// Whoever settles on one asks Get.
+func (w *View) Peek(key string) *kv.Version { return w.snap.Get(key) }
+
+// Put makes the commit of the verdict put value under another key than the object's, too. If the
+// verdict comes to no commit, or another attempt is made, nothing is put.
+func (w *View) Put(key string, value []byte) { w.also = append(w.also, kv.Put(key, value)) }
+
+// Delete makes the commit of the verdict delete another key than the object's, too.
+func (w *View) Delete(key string) { w.also = append(w.also, kv.Delete(key)) }
 
 func revisionOf(v *kv.Version) kv.Revision {
 	if v == nil {
@@ -124,8 +136,18 @@ func (t *Table) Modify(ctx context.Context, namespace, name string, dryRun bool,
 		if done == nil {
 			done = t.turns.take(ctx, key)
 		}
-		at = kv.Any
+		at = afterLosing(err)
 	}
+}
+
+// afterLosing is the state that whoever lost a race has to look at: one that holds what it
+// lost to. A removal has no revision to ask for.
+func afterLosing(lost error) kv.Freshness {
+	var e *kv.Error
+	if errors.As(lost, &e) && e.Have != kv.Absent {
+		return kv.AtLeast(e.Have)
+	}
+	return kv.Latest
 }
 
 // An attempt is one judgement of one state.
@@ -154,15 +176,18 @@ func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge 
 	if a.err == nil && a.verdict.Action == Put {
 		a.value, a.doc, a.err = t.encode(a.verdict.Object)
 	}
-	if a.err == nil && a.verdict.Action == Put && a.same() {
+	if a.err == nil && len(a.view.also) == 0 && a.same() {
 		a.verdict.Action = Leave
 	}
 	return a, nil
 }
 
-// same reports whether putting the verdict's object would change nothing (rule K33).
+// same reports whether the verdict would change nothing (rule K33).
 func (a *attempt) same() bool {
 	if !a.current.Exists() {
+		return a.verdict.Action == Remove
+	}
+	if a.verdict.Action != Put {
 		return false
 	}
 	stored, err := a.current.document()
@@ -199,7 +224,7 @@ func (t *Table) commit(ctx context.Context, a *attempt, author kv.Author) (Resul
 	if a.verdict.Action == Put {
 		op = kv.Op{Key: a.key, Value: a.value, Expiry: a.verdict.Expiry, Slot: t.memoOf(a.verdict.Object)}
 	}
-	did, err := t.engine.Commit(ctx, kv.Txn{Author: author, Conditions: a.view.seen, Ops: []kv.Op{op}})
+	did, err := t.engine.Commit(ctx, kv.Txn{Author: author, Conditions: a.view.seen, Ops: append([]kv.Op{op}, a.view.also...)})
 	if errors.Is(err, kv.ErrConflict) {
 		return Result{}, err
 	}

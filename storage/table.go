@@ -129,18 +129,13 @@ func (t *Table) Get(ctx context.Context, namespace, name string, at kv.Freshness
 	return v, nil
 }
 
-// History returns the version of an object that was written at revision rev, looking
-// backwards from v; one that does not exist if it is no longer kept, or never was.
-func (v Version) History(rev kv.Revision) Version {
-	for w := v; w.Exists(); w = w.Prev() {
-		if w.kv.Revision == rev && !w.kv.Deleted {
-			return w
-		}
-		if w.kv.Revision < rev {
-			break
-		}
+// At returns the version that was there at revision rev, looking backwards from v. It may be
+// a removal; it does not exist if nothing was there, or what was is no longer kept.
+func (v Version) At(rev kv.Revision) Version {
+	for v.Exists() && v.kv.Revision > rev {
+		v = v.Prev()
 	}
-	return Version{}
+	return v
 }
 
 // encode makes the stored value of obj.

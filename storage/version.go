@@ -2,7 +2,6 @@ package storage
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -207,57 +206,4 @@ func (t *Table) memoOf(obj runtime.Object) *memo {
 		m.fields, m.err = t.fields(obj)
 	}
 	return m
-}
-
-// A Selector picks objects by labels and fields. Its zero value picks all.
-type Selector struct {
-	Labels labels.Selector
-	Fields fields.Selector
-}
-
-// Empty reports whether s picks everything (rule K72).
-func (s Selector) Empty() bool {
-	return (s.Labels == nil || s.Labels.Empty()) && (s.Fields == nil || s.Fields.Empty())
-}
-
-// Matches reports whether s picks v. The error is that v cannot be read.
-func (s Selector) Matches(v Version) (bool, error) {
-	if s.Empty() {
-		return true, nil
-	}
-	needsFields := false
-	if s.Fields != nil {
-		for _, r := range s.Fields.Requirements() {
-			needsFields = needsFields || !strings.HasPrefix(r.Field, "metadata.")
-		}
-	}
-	ls, fs, err := v.attributes(needsFields)
-	if err != nil {
-		return false, err
-	}
-	if s.Labels != nil && !s.Labels.Matches(ls) {
-		return false, nil
-	}
-	return s.Fields == nil || s.Fields.Matches(selectable{v, fs}), nil
-}
-
-// selectable shows a version's fields without a map for those that its key tells.
-type selectable struct {
-	v     Version
-	extra fields.Set
-}
-
-func (s selectable) Get(field string) string {
-	switch field {
-	case "metadata.name":
-		return s.v.Name()
-	case "metadata.namespace":
-		return s.v.Namespace()
-	}
-	return s.extra[field]
-}
-
-func (s selectable) Has(field string) bool {
-	_, ok := s.extra[field]
-	return ok || field == "metadata.name" || field == "metadata.namespace"
 }

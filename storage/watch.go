@@ -50,11 +50,12 @@ func ParseWatchFrom(resourceVersion string, sendInitialEvents *bool) (WatchFrom,
 // A Watch is a place in the list of changes to a table. One goroutine at a time may use it.
 type Watch struct {
 	table    *Table
-	selector Selector
+	pick     *sieve
 	changes  kv.Watch
 	state    func() (*kv.Version, bool) // nil once the state has been told
 	stop     func()
 	revision kv.Revision // of the state
+	err      error       // why the watch is over
 }
 
 // An EventType is one of Added, Modified and Deleted.
@@ -78,7 +79,7 @@ type Event struct {
 // Watch begins a watch. The error is [TooNew] if the state asked for does not exist,
 // [Expired] if the changes asked for are no longer kept.
 func (t *Table) Watch(ctx context.Context, o WatchOptions) (*Watch, error) {
-	w := &Watch{table: t, selector: o.Selector, stop: func() {}}
+	w := &Watch{table: t, pick: o.Selector.sieve(), stop: func() {}}
 	prefix := t.scope(o.Namespace)
 	if o.Name != "" {
 		prefix = t.Key(o.Namespace, o.Name)
@@ -130,21 +131,30 @@ func stateUnder(snap kv.Snapshot, prefix string, single bool) iter.Seq[*kv.Versi
 }
 
 // Next returns the next event, or false if there is none yet. After an error the watch is
-// over: [Expired] if it fell behind, [Unavailable] if the engine closed.
+// over (rule K82): [Expired] if it fell behind, [Unavailable] if the engine closed or the
+// watch was stopped, [Corrupt] if an object that a selector has to look at cannot be read.
 func (w *Watch) Next() (Event, bool, error) {
+	if w.err != nil {
+		return Event{}, false, w.err
+	}
+	e, ok, err := w.next()
+	w.err = err
+	return e, ok, err
+}
+
+func (w *Watch) next() (Event, bool, error) {
 	for w.state != nil {
 		kvv, ok := w.state()
 		if !ok {
 			w.state = nil
 			break
 		}
-		v := w.table.at(kvv)
-		match, err := w.selector.Matches(v)
+		match, err := w.matches(kvv)
 		if err != nil {
 			return Event{}, false, err
 		}
 		if match {
-			return Event{Added, v}, true, nil
+			return Event{Added, w.table.at(kvv)}, true, nil
 		}
 	}
 	for {
@@ -183,11 +193,17 @@ func (w *Watch) see(change kv.Event) (Event, bool, error) {
 	return Event{}, false, nil
 }
 
+// matches reports whether the watch's selector picks v. An object whose fields cannot be
+// worked out is not picked (rule K79); one that cannot be read at all is an error.
 func (w *Watch) matches(v *kv.Version) (bool, error) {
 	if v == nil || v.Deleted {
 		return false, nil
 	}
-	return w.selector.Matches(w.table.at(v))
+	ok, err := w.pick.matches(w.table.at(v))
+	if err != nil && !IsKind(err, Corrupt) {
+		return false, nil
+	}
+	return ok, err
 }
 
 // StateRevision returns the revision of the state that the watch tells first, once all of
@@ -196,7 +212,7 @@ func (w *Watch) StateRevision() (kv.Revision, bool) { return w.revision, w.state
 
 // Wait returns a channel that is closed once Next has something to say.
 func (w *Watch) Wait() <-chan struct{} {
-	if w.state != nil {
+	if w.state != nil || w.err != nil {
 		return closed
 	}
 	return w.changes.Wait()
@@ -207,7 +223,7 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 // Progress returns a revision up to which nothing is missing from what Next has told,
 // false if Next has more to tell.
 func (w *Watch) Progress() (kv.Revision, bool) {
-	if w.state != nil {
+	if w.state != nil || w.err != nil {
 		return 0, false
 	}
 	return w.changes.Progress()

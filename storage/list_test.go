@@ -1,0 +1,438 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// describe puts a From into words.
+func describe(f From, err error) string {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e.Kind.String() + ": " + e.Err.Error()
+	case err != nil:
+		return "error: " + err.Error()
+	}
+	return [...]string{
+		consistent: "the newest state", anyState: "any state",
+		notOlder: fmt.Sprintf("not older than %d", f.rev), exact: fmt.Sprintf("exactly %d", f.rev),
+		continued:       fmt.Sprintf("exactly %d from %q", f.rev, f.start),
+		continuedLatest: fmt.Sprintf("the newest state from %q", f.start),
+	}[f.kind]
+}
+
+// Every combination of the four options, against the table of rule K52 and the checks of
+// rules K49 and K50. The first row that fits a combination says what it means.
+func TestParseFromMeansWhatTheTableSays(t *testing.T) {
+	tokens := map[string]string{
+		"": "", "good": encodeContinue("a/one", 9), "newest": encodeToken("a/two", -1),
+		"newer still": encodeToken("a/two", -7), "broken": "!", "empty": encodeToken("", 9),
+	}
+	const any = "*"
+	rows := []struct{ rv, match, limit, token, want string }{
+		{any, any, any, "broken", "bad request: invalid continue token: continue key is not valid: illegal base64 data at input byte 0"},
+		{any, any, any, "empty", "bad request: invalid continue token: continue key is not valid: encoded start key empty (version meta.k8s.io/v1)"},
+		{"", any, any, "good", `exactly 9 from "a/one\x00"`},
+		{"0", any, any, "good", `exactly 9 from "a/one\x00"`},
+		{"", any, any, "newest", `the newest state from "a/two"`},
+		{"0", any, any, "newest", `the newest state from "a/two"`},
+		{"", any, any, "newer still", `the newest state from "a/two"`},
+		{"0", any, any, "newer still", `the newest state from "a/two"`},
+		{any, any, any, "good", "bad request: specifying resource version is not allowed when using continue"},
+		{any, any, any, "newest", "bad request: specifying resource version is not allowed when using continue"},
+		{any, any, any, "newer still", "bad request: specifying resource version is not allowed when using continue"},
+		{"", any, any, "", "the newest state"},
+		{"x", any, any, "", `bad request: invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`},
+		{"-1", any, any, "", `bad request: invalid resource version: resourceVersion: Invalid value: "-1": strconv.ParseUint: parsing "-1": invalid syntax`},
+		{any, "Newest", any, "", "bad request: unknown ResourceVersionMatch value: Newest"},
+		{"0", "", any, "", "any state"},
+		{"0", "NotOlderThan", any, "", "any state"},
+		{"0", "Exact", any, "", "exactly 0"}, // refused before it comes here (rule K47)
+		{"7", "", "0", "", "not older than 7"},
+		{"7", "", "3", "", "exactly 7"},
+		{"7", "NotOlderThan", any, "", "not older than 7"},
+		{"7", "Exact", any, "", "exactly 7"},
+	}
+	used := make([]bool, len(rows))
+	fits := func(pattern, value string) bool { return pattern == any || pattern == value }
+	for _, rv := range []string{"", "0", "7", "x", "-1"} {
+		for _, match := range []string{"", "NotOlderThan", "Exact", "Newest"} {
+			for _, limit := range []int64{0, 3} {
+				for name, tok := range tokens {
+					i := slices.IndexFunc(rows, func(r struct{ rv, match, limit, token, want string }) bool {
+						return fits(r.rv, rv) && fits(r.match, match) && fits(r.limit, fmt.Sprint(limit)) && fits(r.token, name)
+					})
+					if i < 0 {
+						t.Fatalf("no row for %q, %q, %d, %q", rv, match, limit, name)
+					}
+					used[i] = true
+					if got := describe(ParseFrom(rv, match, limit, tok)); got != rows[i].want {
+						t.Errorf("resourceVersion %q, match %q, limit %d, continue %q: %s, want %s", rv, match, limit, name, got, rows[i].want)
+					}
+				}
+			}
+		}
+	}
+	if i := slices.Index(used, false); i >= 0 {
+		t.Errorf("nothing fits row %v", rows[i])
+	}
+}
+
+// A twin is a table as anybody would write it: a list, sorted and gone through.
+type twin []*corev1.ConfigMap
+
+func (w twin) sorted() twin {
+	w = slices.Clone(w)
+	slices.SortFunc(w, func(a, b *corev1.ConfigMap) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return w
+}
+
+// A choice is a selector and the loop that does what it means.
+type choice struct {
+	labels, fields string
+	picks          func(*corev1.ConfigMap) bool
+}
+
+var choices = []choice{
+	{"", "", func(*corev1.ConfigMap) bool { return true }},
+	{"color=red", "", func(cm *corev1.ConfigMap) bool { return cm.Labels["color"] == "red" }},
+	{"color!=red", "", func(cm *corev1.ConfigMap) bool { return cm.Labels["color"] != "red" }},
+	{"color", "data.is=big", func(cm *corev1.ConfigMap) bool { return cm.Labels["color"] != "" && cm.Data["is"] == "big" }},
+	{"", "metadata.namespace!=a", func(cm *corev1.ConfigMap) bool { return cm.Namespace != "a" }},
+	{"", "metadata.name=n3", func(cm *corev1.ConfigMap) bool { return cm.Name == "n3" }},
+	{"", "data.is=nowhere", func(*corev1.ConfigMap) bool { return false }},
+}
+
+// Lists of random objects, in pages of random sizes while others write, hold what a naive
+// twin of the table held when the first page was read.
+func TestListAgreesWithANaiveTwin(t *testing.T) {
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		f := newFixture(t)
+		var all twin
+		random := func() {
+			cm := thing([]string{"a", "a-b", "b"}[rnd.IntN(3)], fmt.Sprintf("n%d", rnd.IntN(12)), []string{"big", "small"}[rnd.IntN(2)],
+				[]string{"", "color=red", "color=blue"}[rnd.IntN(3)])
+			all = slices.DeleteFunc(all, func(o *corev1.ConfigMap) bool { return o.Namespace == cm.Namespace && o.Name == cm.Name })
+			if rnd.IntN(5) == 0 {
+				f.remove(cm.Namespace, cm.Name)
+				return
+			}
+			f.put(cm)
+			all = append(all, cm)
+		}
+		for range rnd.IntN(60) {
+			random()
+		}
+		for range 5 {
+			ch, ns, limit := choices[rnd.IntN(len(choices))], []string{"", "a", "b", "none"}[rnd.IntN(4)], rnd.Int64N(7)
+			was := all.sorted()
+			got, err := pages(f, ListOptions{Namespace: ns, Limit: limit, Selector: picking(t, ch.labels, ch.fields)}, random)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{}
+			for _, cm := range was {
+				if (ns == "" || ns == cm.Namespace) && ch.picks(cm) {
+					want = append(want, cm.Namespace+"/"+cm.Name+"="+cm.Data["is"])
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("seed %d: namespace %q, limit %d, %q, %q:\n got %q\nwant %q", seed, ns, limit, ch.labels, ch.fields, got, want)
+			}
+		}
+	}
+}
+
+// pages reads all pages of a list and checks what each says of itself.
+func pages(f *fixture, o ListOptions, between func()) ([]string, error) {
+	got := []string{}
+	remaining := int64(-1)
+	var first *Page
+	for {
+		p, err := f.List(f.Context(), o)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = p
+		}
+		for _, v := range p.Items {
+			got = append(got, v.Namespace()+"/"+v.Name()+"="+is(f.TB, v))
+		}
+		n := int64(len(p.Items))
+		switch {
+		case p.Items == nil:
+			return nil, errors.New("no items at all, not even none (K57)")
+		case p.Revision != first.Revision:
+			return nil, fmt.Errorf("a page at %d, the first at %d (K52)", p.Revision, first.Revision)
+		case o.Limit > 0 && n > o.Limit:
+			return nil, fmt.Errorf("%d items on a page of %d", n, o.Limit)
+		case p.Continue != "" && n < o.Limit:
+			return nil, fmt.Errorf("%d items on a page of %d that is not the last (K59)", n, o.Limit)
+		case (p.Remaining != nil) != (p.Continue != "" && o.Selector.Empty()):
+			return nil, errors.New("what remains is told with a token and no selector, and only then (K61)")
+		case remaining >= 0 && n+deref(p.Remaining) != remaining:
+			return nil, fmt.Errorf("%d remained before a page of %d, now %d (K61)", remaining, n, deref(p.Remaining))
+		case p.Remaining != nil && *p.Remaining == 0:
+			return nil, errors.New("a token, and nothing left (K60)")
+		}
+		if p.Continue == "" {
+			return got, nil
+		}
+		if p.Remaining != nil {
+			remaining = *p.Remaining
+		}
+		if o.From, err = ParseFrom("", "", o.Limit, p.Continue); err != nil {
+			return nil, err
+		}
+		between()
+	}
+}
+
+func deref(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func TestListsAreServedAtTheRevisionAsked(t *testing.T) {
+	f := newFixture(t)
+	one := f.put(thing("a", "one", "first"))
+	two := f.put(thing("a", "two", "first"))
+	three := f.put(thing("a", "three", "first"))
+	f.lag()
+	four := f.put(thing("a", "one", "second"))
+	for _, c := range []struct {
+		name       string
+		rv, match  string
+		limit      int64
+		want       string
+		rev        kv.Revision
+		incomplete bool
+	}{
+		{"the newest state, though what is at hand is older", "", "", 0, "a/one a/three a/two", four, false},
+		{"whatever is at hand", "0", "", 0, "a/one a/three a/two", three, false},
+		{"whatever is at hand has no pages", "0", "", 1, "a/one a/three a/two", three, false},
+		{"not older", two.String(), "", 0, "a/one a/three a/two", four, false},
+		{"not older, in pages", two.String(), "NotOlderThan", 2, "a/one a/three", four, true},
+		{"exactly", two.String(), "Exact", 0, "a/one a/two", two, false},
+		{"exactly, by a limit without a match", two.String(), "", 1, "a/one", two, true},
+		{"exactly, before most were there", one.String(), "Exact", 0, "a/one", one, false},
+	} {
+		t.Run(c.name+" (K52)", func(t *testing.T) {
+			from, err := ParseFrom(c.rv, c.match, c.limit, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := f.List(t.Context(), ListOptions{From: from, Limit: c.limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(names(p), " "); got != c.want || p.Revision != c.rev || (p.Continue != "") != c.incomplete {
+				t.Errorf("got %s at %d, continue %q", got, p.Revision, p.Continue)
+			}
+		})
+	}
+}
+
+func TestAListGoesOnAfterItsRevisionIsGone(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		f.put(thing("ns", name, "first"))
+	}
+	p, err := f.List(t.Context(), ListOptions{Namespace: "ns", Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.remove("ns", "c")
+	newest := f.put(thing("ns", "bb", "second"))
+	f.compact(newest)
+	next := func(token string) (*Page, error) {
+		from, err := ParseFrom("", "", 2, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.List(t.Context(), ListOptions{Namespace: "ns", Limit: 2, From: from})
+	}
+	_, err = next(p.Continue)
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != Expired || !e.Listing || e.Err.Error() != continueExpired {
+		t.Fatalf("got %v, want %q (K69)", err, continueExpired)
+	}
+	if p, err = next(e.Continue); err != nil || strings.Join(names(p), " ") != "ns/bb ns/d" || p.Revision != newest {
+		t.Fatalf("got %v, %v; want what is there now, from the same place on (K70)", p, err)
+	}
+	f.remove("ns", "e")
+	if p, err = next(p.Continue); err != nil || strings.Join(names(p), " ") != "ns/e" || p.Revision != newest {
+		t.Fatalf("got %v, %v; pages after that are at one revision again (K70)", p, err)
+	}
+	from, _ := ParseFrom("2", "Exact", 0, "")
+	if _, err = f.List(t.Context(), ListOptions{From: from}); !errors.As(err, &e) || e.Kind != Expired || e.Err.Error() != listExpired || e.Continue != "" {
+		t.Fatalf("got %v, want %q (K54)", err, listExpired)
+	}
+}
+
+func TestReadsOfTheFutureWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		now := f.put(thing("a", "one", "first"))
+		_, err := f.Get(t.Context(), "a", "one", kv.AtLeast(now+1))
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != TooNew || e.Want != now+1 || e.Have != now {
+			t.Fatalf("got %v, want %v (K53)", err, TooNew)
+		}
+		if _, err := f.Get(t.Context(), "a", "none", kv.AtLeast(now+1)); kindOf(err) != TooNew {
+			t.Fatalf("got %v; a version that is too new matters more than an object that is missing (K21)", err)
+		}
+		go f.Modify(t.Context(), "a", "one", false, putting(thing("a", "one", "second")))
+		v, err := f.Get(t.Context(), "a", "one", kv.AtLeast(now+1))
+		if err != nil || is(t, v) != "second" {
+			t.Fatalf("got %v, %v; want what was written while we waited", v, err)
+		}
+		from, _ := ParseFrom("99", "Exact", 0, "")
+		if _, err := f.List(t.Context(), ListOptions{From: from}); kindOf(err) != TooNew {
+			t.Fatalf("got %v, want %v", err, TooNew)
+		}
+	})
+}
+
+func TestAListOfOneObject(t *testing.T) {
+	f := newFixture(t)
+	f.put(thing("a", "one", "first", "color=red"))
+	f.put(thing("a", "one-more", "first", "color=red"))
+	newest := f.put(thing("b", "one", "first"))
+	for _, c := range []struct {
+		name, object, labels, want string
+	}{
+		{"the object alone, not those whose names begin alike (K56)", "one", "", "a/one"},
+		{"the selector still applies (K56)", "one", "color=blue", ""},
+		{"one that is not there (K56)", "two", "", ""},
+	} {
+		p, err := f.List(t.Context(), ListOptions{Namespace: "a", Name: c.object, Selector: picking(t, c.labels, "")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(names(p), " "); got != c.want || p.Revision != newest || p.Items == nil {
+			t.Errorf("%s: got %q at %d", c.name, got, p.Revision)
+		}
+	}
+}
+
+func TestOneUnreadableObjectFailsAListThatLooksAtIt(t *testing.T) {
+	f := newFixture(t)
+	f.put(thing("a", "one", "first"))
+	f.raw(kv.Put(f.Key("a", "rotten"), []byte("rotten")))
+	if _, err := f.List(t.Context(), ListOptions{Selector: picking(t, "color=red", "")}); kindOf(err) != Corrupt {
+		t.Errorf("got %v, want %v (K62)", err, Corrupt)
+	}
+	p, err := f.List(t.Context(), ListOptions{})
+	if err != nil || len(p.Items) != 2 {
+		t.Fatalf("got %v, %v", p, err)
+	}
+	if _, err := p.Items[1].Object(); kindOf(err) != Corrupt || !strings.Contains(err.Error(), "a/rotten") {
+		t.Errorf("got %v, want it to name a/rotten", err)
+	}
+	if _, ok := p.Items[1].AppendJSON(nil, true); ok {
+		t.Error("sent what cannot be read")
+	}
+	f.put(thing("b", "odd", "odd"))
+	if _, err := f.List(t.Context(), ListOptions{Namespace: "b", Selector: picking(t, "", "data.is=x")}); !errors.Is(err, errOdd) {
+		t.Errorf("got %v, want the error of the fields (K72)", err)
+	}
+}
+
+func TestACancelledListEnds(t *testing.T) {
+	f := newFixture(t)
+	var ops []kv.Op
+	for i := range cancelEvery + 1 {
+		ops = append(ops, kv.Put(f.Key("a", fmt.Sprint(i)), []byte("x")))
+	}
+	f.raw(ops[:kv.MaxTxnOps]...)
+	f.raw(ops[kv.MaxTxnOps:]...)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("gone home"))
+	_, err := f.List(ctx, ListOptions{})
+	if kindOf(err) != Timeout || !strings.Contains(err.Error(), "gone home") {
+		t.Errorf("got %v, want %v (K64)", err, Timeout)
+	}
+	if n, err := f.Count(t.Context()); err != nil || n != len(ops) {
+		t.Errorf("counted %d, %v", n, err)
+	}
+}
+
+func TestSelectors(t *testing.T) {
+	f := newFixture(t)
+	f.put(thing("a", "one", "big", "color=red,size=l"))
+	v, err := f.Get(t.Context(), "a", "one", kv.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, labels, fields string
+		empty, want          bool
+	}{
+		{"nothing is asked for (K72)", "", "", true, true},
+		{"labels fit", "color=red", "", false, true},
+		{"labels do not fit", "color=red,size=s", "", false, false},
+		{"the name fits", "", "metadata.name=one", false, true},
+		{"the name does not fit", "", "metadata.name!=one", false, false},
+		{"the namespace fits", "", "metadata.namespace=a", false, true},
+		{"a field of its own fits", "", "data.is=big", false, true},
+		{"both have to fit", "color=red", "data.is=small", false, false},
+		{"both fit", "color=red", "data.is=big,metadata.name=one", false, true},
+		{"a field that it does not have", "", "spec.x=1", false, false},
+	} {
+		s := picking(t, c.labels, c.fields)
+		if got, err := s.Matches(v); err != nil || got != c.want || s.Empty() != c.empty {
+			t.Errorf("%s: picked %v, %v, empty %v", c.name, got, err, s.Empty())
+		}
+	}
+}
+
+// What is remembered with a version is what looking at it says, whichever look came first.
+func TestAttributesAreTheSameFromTheWriteAndFromTheBytes(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.Modify(t.Context(), "a", "one", false, putting(thing("a", "one", "big", "color=red"))); err != nil {
+		t.Fatal(err)
+	}
+	f.put(thing("a", "two", "big", "color=red"))
+	other := NewTable(Options{Engine: f.engine, Resource: "configmaps", Namespaced: true, Codec: configMaps{7}})
+	for _, name := range []string{"one", "two"} {
+		v, err := f.Get(t.Context(), "a", name, kv.Latest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := other.Get(t.Context(), "a", name, kv.Latest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byLabel, byField := picking(t, "color=red", ""), picking(t, "", "data.is=big")
+		for i, look := range []func() (bool, error){
+			func() (bool, error) { return byLabel.Matches(v) },
+			func() (bool, error) { return byField.Matches(v) },
+			func() (bool, error) { ok, err := byField.Matches(w); return !ok, err }, // this table knows no such field
+			func() (bool, error) { return byLabel.Matches(w) },
+			func() (bool, error) { return byField.Matches(v) },
+			func() (bool, error) { d, err := v.Deleting(); return !d, err },
+		} {
+			if ok, err := look(); !ok || err != nil {
+				t.Errorf("%s: look %d: %v, %v", name, i, ok, err)
+			}
+		}
+	}
+}
