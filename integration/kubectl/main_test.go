@@ -49,6 +49,7 @@ func kubectl() {
 // run runs another program in place of this one, and returns its exit code.
 func run(path string) int {
 	c := exec.Command(path, os.Args[1:]...)
+	c.Env = append(os.Environ(), "KUBECTL=") // in case that one asks as well
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := c.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,7 +23,16 @@ func TestScripts(t *testing.T) {
 		Setup:              setup,
 		RequireUniqueNames: true,
 		UpdateScripts:      *update,
+		Condition:          condition,
 	})
+}
+
+// condition knows linked: kubectl is the one in this binary, and not what $KUBECTL names.
+func condition(name string) (bool, error) {
+	if name == "linked" {
+		return os.Getenv("KUBECTL") == "", nil
+	}
+	return false, fmt.Errorf("no condition is called %s", name)
 }
 
 // setup starts the server of one script. It ends with the script's test; kubectl finds it
@@ -37,5 +47,13 @@ func setup(e *testscript.Env) error {
 	e.Setenv("HOME", home)
 	e.Setenv("KUBECONFIG", kubeconfig)
 	e.Setenv("SERVER", srv.URL())
+	if path := os.Getenv("KUBECTL"); path != "" {
+		// A script runs in a folder of its own, with an environment of its own.
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		e.Setenv("KUBECTL", path)
+	}
 	return nil
 }
