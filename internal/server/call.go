@@ -101,7 +101,7 @@ func (c *call) find() (func(*call) error, bool) {
 		return nil, c.notHere()
 	}
 	serve := verbs[c.rt.verb]
-	if serve == nil || !c.fits() || c.r.Method == http.MethodHead && (!c.res.Custom || c.rt.verb == "watch") {
+	if serve == nil || !c.fits() {
 		return nil, c.notAllowed()
 	}
 	return serve, true
@@ -122,8 +122,19 @@ func (c *call) misplaced() bool {
 	return !c.res.Namespaced && ns != "" || c.res.Namespaced && ns == "" && c.rt.name != ""
 }
 
-// fits reports whether verb and path go together (rules H4, H6, H20).
+// methods are those that mean something. Others have a verb as well, for authorization, and
+// that may be the name of one that they do not stand for.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// fits reports whether method, verb and path go together (rules H4, H6, H20). A built-in is not
+// asked for with HEAD, and a watch never: it would show nothing, for an hour.
 func (c *call) fits() bool {
+	switch {
+	case !slices.Contains(methods, c.r.Method):
+		return false
+	case c.r.Method == http.MethodHead && (!c.res.Custom || c.rt.verb == "watch"):
+		return false
+	}
 	named, ns := c.rt.name != "", c.rt.namespace != "" || !c.res.Namespaced
 	switch c.rt.verb {
 	case "create":

@@ -28,8 +28,7 @@ func fromYAML(data []byte) (out []byte, findings []string, err error) {
 
 // yamlFindings takes the error of a strict parse apart.
 func yamlFindings(err error) []string {
-	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
-	text = strings.TrimPrefix(text, "yaml: unmarshal errors:\n")
+	text := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n")
 	var found []string
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(line); line != "" {
@@ -40,7 +39,7 @@ func yamlFindings(err error) []string {
 }
 
 // errAliases is in the words in which the YAML library refuses the bombs that it sees.
-var errAliases = errors.New("error converting YAML to JSON: yaml: document contains excessive aliasing")
+var errAliases = errors.New("yaml: document contains excessive aliasing")
 
 // checkAliases refuses a document that, written out, is larger than a body may be. The YAML
 // library counts the nodes that aliases stand for but not their bytes: an anchor on one long
