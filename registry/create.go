@@ -43,6 +43,12 @@ func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object
 	if err != nil {
 		return storage.Version{}, err
 	}
+	if obj, err = s.own(ctx, nil, obj); err != nil {
+		return storage.Version{}, err
+	}
+	if acc, err = meta.Accessor(obj); err != nil {
+		return storage.Version{}, err
+	}
 	s.born(acc)
 	if generated {
 		base := acc.GetGenerateName()

@@ -35,6 +35,7 @@ type Store struct {
 	guards   []Guard
 	hooks    []Hook
 	fields   Fields
+	owners   Ownership
 	clock    clock.PassiveClock
 	newUID   func() types.UID
 	suffix   func() string
@@ -59,6 +60,8 @@ type Config struct {
 	Hooks []Hook
 	// Fields compares objects for explanations; nil means [Deduced].
 	Fields Fields
+	// Ownership keeps managedFields; nil leaves them as they are sent.
+	Ownership Ownership
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
 	// NewUID makes identities; nil means random ones.
@@ -84,7 +87,7 @@ func New(c Config) (*Store, error) {
 	}
 	s := &Store{
 		kind: c.Kind, resource: c.Resource, path: c.Path, table: c.Table, strategy: c.Strategy,
-		policy: c.Strategy.Policy(), guards: c.Guards, hooks: c.Hooks, fields: c.Fields,
+		policy: c.Strategy.Policy(), guards: c.Guards, hooks: c.Hooks, fields: c.Fields, owners: c.Ownership,
 		clock: c.Clock, newUID: c.NewUID, suffix: c.Suffix,
 	}
 	s.guards = slices.Clone(s.guards)
@@ -129,6 +132,9 @@ func (s *Store) Resource() schema.GroupResource { return s.resource }
 
 // Policy returns what the resource allows.
 func (s *Store) Policy() Policy { return s.policy }
+
+// Ownership returns what keeps managedFields, nil if nothing does.
+func (s *Store) Ownership() Ownership { return s.owners }
 
 // Table returns the table beneath.
 func (s *Store) Table() *storage.Table { return s.table }

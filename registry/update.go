@@ -37,6 +37,8 @@ type UpdateOptions struct {
 	// Patch says that desire changes what exists, rather than putting an object in its place:
 	// that is how a conflict tells which fields the write touches.
 	Patch bool
+	// Owned says that desire has seen to managedFields: a server-side apply.
+	Owned bool
 	// Authorize, if set, is asked before an update creates (rule H208).
 	Authorize func(ctx context.Context) error
 }
@@ -119,8 +121,22 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 	case invalid:
 		return storage.Verdict{}, s.mustNameVersion(u.name, named)
 	}
+	if obj, err = u.own(ctx, old, obj); err != nil {
+		return storage.Verdict{}, err
+	}
+	if acc, err = meta.Accessor(obj); err != nil {
+		return storage.Verdict{}, err
+	}
 	acc.SetResourceVersion(current.Revision().String())
 	return u.replace(ctx, view, obj, old)
+}
+
+// own notes who changed what, unless that has been done.
+func (u *update) own(ctx context.Context, old, obj runtime.Object) (runtime.Object, error) {
+	if u.o.Owned {
+		return obj, nil
+	}
+	return u.store.own(ctx, old, obj)
 }
 
 func copyOf(obj runtime.Object) runtime.Object {
@@ -165,6 +181,10 @@ func (u *update) create(ctx context.Context, view *storage.View, obj runtime.Obj
 			return storage.Verdict{}, err
 		}
 	}
+	obj, err := u.own(ctx, nil, obj)
+	if err != nil {
+		return storage.Verdict{}, err
+	}
 	acc, err := meta.Accessor(obj)
 	if err != nil {
 		return storage.Verdict{}, err
@@ -194,6 +214,7 @@ func (u *update) replace(ctx context.Context, view *storage.View, obj, old runti
 		return storage.Verdict{}, err
 	}
 	s.prepareSuccessor(ctx, obj, old)
+	keepTimes(obj, old)
 	errs := append(s.checkSuccessor(acc, oldMeta), s.strategy.ValidateUpdate(ctx, obj, old)...)
 	if len(errs) == 0 {
 		errs = s.claim(ctx, view, obj, old)

@@ -1,0 +1,77 @@
+package registry
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// Ownership keeps metadata.managedFields of a resource, through one endpoint of it (section 13 of the
+// rules). Live is the stored object and is not changed; nil means that there is none.
+type Ownership interface {
+	// Update notes that manager made obj of live, and returns obj with managedFields that say so.
+	Update(live, obj runtime.Object, manager string) (runtime.Object, error)
+	// Apply merges what manager wants into live, and returns the result with its managedFields.
+	// It is an API status if others own what manager wants to be different, and force is not set.
+	Apply(live, config runtime.Object, manager string, force bool) (runtime.Object, error)
+}
+
+// own notes that the author of ctx made obj of live. Who writes under no manager's name, as
+// the loops of a server do, leaves no trace.
+func (s *Store) own(ctx context.Context, live, obj runtime.Object) (runtime.Object, error) {
+	manager := storage.AuthorFrom(ctx).Manager
+	if s.owners == nil || manager == "" {
+		return obj, nil
+	}
+	return s.owners.Update(live, obj, manager)
+}
+
+// keepTimes puts the times of managedFields back if nothing else differs, so that such a
+// write changes nothing (rules S66 to S68).
+func keepTimes(obj, old runtime.Object) {
+	acc, oldMeta, err := accessors(obj, old)
+	if err != nil {
+		return // both were decoded by a codec that checks it
+	}
+	entries, before := acc.GetManagedFields(), oldMeta.GetManagedFields()
+	if !differInTimeAlone(entries, before) {
+		return
+	}
+	acc.SetManagedFields(before)
+	if !equalObjects(obj, old) {
+		acc.SetManagedFields(entries)
+	}
+}
+
+// differInTimeAlone reports whether two lists have the same entries, not all at the same times.
+func differInTimeAlone(a, b []metav1.ManagedFieldsEntry) bool {
+	if len(a) == 0 || len(a) != len(b) {
+		return false
+	}
+	differ := false
+	for i := range a {
+		x, y := a[i], b[i]
+		differ = differ || !x.Time.Equal(y.Time)
+		x.Time, y.Time = nil, nil
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return differ
+}
+
+// equalObjects compares typed objects by what they mean, and others by what they hold (rule S67).
+func equalObjects(a, b runtime.Object) bool {
+	au, aok := a.(*unstructured.Unstructured)
+	bu, bok := b.(*unstructured.Unstructured)
+	if aok && bok {
+		return reflect.DeepEqual(au.Object, bu.Object)
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
