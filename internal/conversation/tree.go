@@ -79,7 +79,7 @@ func writeJSON(out *bytes.Buffer, n *yaml.Node, replace func(string) (string, er
 	if text, ok := tree.(string); ok {
 		return writeString(out, text, replace)
 	}
-	return encode(out, tree)
+	return writeValue(out, tree)
 }
 
 func writeObject(out *bytes.Buffer, n *yaml.Node, replace func(string) (string, error)) error {
@@ -107,12 +107,12 @@ func writeString(out *bytes.Buffer, text string, replace func(string) (string, e
 	if err != nil {
 		return err
 	}
-	return encode(out, text)
+	return writeValue(out, text)
 }
 
-// encode appends a value as JSON, without the newline that an encoder puts after it: in YAML,
+// writeValue appends a value as JSON, without the newline that an encoder puts after it: in YAML,
 // as which some bodies are read, that would end a key.
-func encode(out *bytes.Buffer, v any) error {
+func writeValue(out *bytes.Buffer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
