@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/resource/builtin"
 	"github.com/pawl-dev/pawl/internal/resource/crd"
 	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/server/openapi"
 	"github.com/pawl-dev/pawl/kv/local"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
@@ -32,6 +33,7 @@ type parts struct {
 	engine                        *local.Engine
 	pki                           *pki.PKI
 	turns                         *storage.Turns
+	scheme                        *runtime.Scheme
 	catalogue                     *resource.Registry
 	namespaces                    *storage.Table
 	definitions, definitionStatus *registry.Store // without the hook that waits for the manager: for loops
@@ -47,7 +49,7 @@ type parts struct {
 
 // assemble opens the store and the keys, and wires the layers. Nothing runs yet.
 func assemble(ctx context.Context, c Config) (*parts, error) {
-	p := &parts{config: c, turns: &storage.Turns{}, catalogue: &resource.Registry{}, stopping: make(chan struct{})}
+	p := &parts{config: c, turns: &storage.Turns{}, scheme: newScheme(), catalogue: &resource.Registry{}, stopping: make(chan struct{})}
 	if c.DataDir != "" {
 		if err := pki.PrepareFolder(c.DataDir); err != nil {
 			return nil, err
@@ -104,7 +106,7 @@ func (p *parts) wire() error {
 		return err
 	}
 	p.server = server.New(server.Config{
-		Catalogue: p.catalogue, Authorizer: auth.Masters{}, Other: p.other(), Scheme: newScheme(), Logger: p.config.Logger,
+		Catalogue: p.catalogue, Authorizer: auth.Masters{}, Other: p.other(), Scheme: p.scheme, Logger: p.config.Logger,
 	})
 	p.handler = gate.WithAuthentication(gate.WithImpersonation(p.server))
 	return nil
@@ -122,11 +124,11 @@ func (p *parts) tableOf(k builtin.Kind) *storage.Table {
 }
 
 // stores makes the stores of a built-in, all over one table.
-func (p *parts) stores(table *storage.Table) func(builtin.Kind, registry.Strategy) *registry.Store {
-	return func(k builtin.Kind, s registry.Strategy) *registry.Store {
+func (p *parts) stores(table *storage.Table) func(builtin.Kind, string, registry.Strategy) *registry.Store {
+	return func(k builtin.Kind, subresource string, s registry.Strategy) *registry.Store {
 		return registry.Must(registry.Config{
 			Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s,
-			GuardsFor: p.creation(), Hooks: p.hooks(k),
+			GuardsFor: p.creation(), Hooks: p.hooks(k), Ownership: k.Ownership(subresource, p.scheme, openapi.Schemas),
 		})
 	}
 }
@@ -137,13 +139,13 @@ func (p *parts) wireDefinitions() {
 	gr := schema.GroupResource{Group: crd.DefinitionKind.Group, Resource: "customresourcedefinitions"}
 	table := p.table(gr.Group, gr.Resource, false, crd.DefinitionCodec{}, nil)
 	config := registry.Config{Kind: crd.DefinitionKind, Resource: gr, Path: "apiextensions.k8s.io/customresourcedefinitions", Table: table}
-	store := func(s registry.Strategy, hooks ...registry.Hook) *registry.Store {
+	store := func(subresource string, s registry.Strategy, hooks ...registry.Hook) *registry.Store {
 		c := config
-		c.Strategy, c.Hooks = s, hooks
+		c.Strategy, c.Hooks, c.Ownership = s, hooks, crd.DefinitionOwnership(subresource, p.scheme, openapi.Schemas)
 		return registry.Must(c)
 	}
 	strategy := crd.Strategy{Now: now}
-	p.definitions, p.definitionStatus = store(strategy), store(crd.StatusStrategy{})
+	p.definitions, p.definitionStatus = store("", strategy), store("status", crd.StatusStrategy{})
 	p.manager = crd.NewManager(crd.Options{
 		Definitions: p.definitions, Status: p.definitionStatus, Catalogue: p.catalogue,
 		Tables: storage.Options{Engine: p.engine, Turns: p.turns},
@@ -156,9 +158,9 @@ func (p *parts) wireDefinitions() {
 		ListKind: "CustomResourceDefinitionList", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		StorageVersion: crd.DefinitionKind.Version,
 		Versions: []*resource.Version{{
-			Name: crd.DefinitionKind.Version, Form: crd.DefinitionForm{}, Store: store(strategy, settled),
+			Name: crd.DefinitionKind.Version, Form: crd.DefinitionForm{}, Store: store("", strategy, settled),
 			Subresources: map[string]*resource.Subresource{"status": {
-				Name: "status", Kind: crd.DefinitionKind.Kind, Verbs: []string{"get", "patch", "update"}, Store: store(crd.StatusStrategy{}, settled),
+				Name: "status", Kind: crd.DefinitionKind.Kind, Verbs: []string{"get", "patch", "update"}, Store: store("status", crd.StatusStrategy{}, settled),
 			}},
 		}},
 	})

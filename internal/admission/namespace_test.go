@@ -37,7 +37,7 @@ func wire(t testing.TB) (map[string]*resource.Version, *local.Engine) {
 		if k.Plural == "namespaces" {
 			guard = NamespaceGuard(table)
 		}
-		versions[k.Plural] = k.Resource(func(k builtin.Kind, s registry.Strategy) *registry.Store {
+		versions[k.Plural] = k.Resource(func(k builtin.Kind, _ string, s registry.Strategy) *registry.Store {
 			return registry.Must(registry.Config{
 				Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s,
 				GuardsFor: []func(schema.GroupResource) registry.Guard{guard},

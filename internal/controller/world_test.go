@@ -121,7 +121,7 @@ func newWorld(t *testing.T, engine *disk) *world {
 		if guard == nil {
 			guard = admission.NamespaceGuard(table) // namespaces come first
 		}
-		w.catalogue.Change(nil, k.Resource(func(k builtin.Kind, s registry.Strategy) *registry.Store {
+		w.catalogue.Change(nil, k.Resource(func(k builtin.Kind, _ string, s registry.Strategy) *registry.Store {
 			c := registry.Config{
 				Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s,
 				GuardsFor: []func(schema.GroupResource) registry.Guard{guard},

@@ -61,7 +61,7 @@ func newWorld(t testing.TB, authorizer auth.Authorizer) *world {
 		table := storage.NewTable(storage.Options{
 			Engine: engine, Group: kind.Group, Resource: kind.Plural, Namespaced: kind.Strategy.Policy().Namespaced, Codec: kind.Codec(), Fields: kind.Fields,
 		})
-		w.catalogue.Change(nil, kind.Resource(func(k builtin.Kind, s registry.Strategy) *registry.Store {
+		w.catalogue.Change(nil, kind.Resource(func(k builtin.Kind, _ string, s registry.Strategy) *registry.Store {
 			return registry.Must(registry.Config{Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s})
 		}))
 	}

@@ -117,8 +117,9 @@ func (c *call) patchType() types.PatchType {
 // patch changes an object (section 12 of the rules).
 func (c *call) patch() error {
 	media := string(c.patchType())
-	if media == string(types.ApplyYAMLPatchType) || !slices.Contains(c.form.Patches(), media) {
-		return c.noSuchPatch() // server-side apply is not served yet
+	applies := media == string(types.ApplyYAMLPatchType)
+	if !slices.Contains(c.form.Patches(), media) || applies && c.store.Ownership() == nil {
+		return c.noSuchPatch()
 	}
 	doc, err := c.readBody()
 	if err != nil {
@@ -127,6 +128,9 @@ func (c *call) patch() error {
 	o, err := c.writing()
 	if err != nil {
 		return err
+	}
+	if applies {
+		return c.apply(doc, o)
 	}
 	if err := patch.Check(media, doc); err != nil {
 		return err

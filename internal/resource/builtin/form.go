@@ -65,6 +65,37 @@ func (c codec) Decode(data []byte) (runtime.Object, error) {
 
 func (c codec) Fingerprint() storage.Fingerprint { return c.print }
 
+// A viewCodec is the codec of a kind whose objects are stored as those of another.
+type viewCodec struct {
+	Kind
+	stored storage.Codec
+}
+
+// Encode returns what the other kind would store, under its fingerprint.
+func (c viewCodec) Encode(obj runtime.Object) ([]byte, storage.Fingerprint, error) {
+	stored, err := c.view.store(obj)
+	if err != nil {
+		return nil, storage.Unfit, err
+	}
+	return c.stored.Encode(stored)
+}
+
+func (c viewCodec) Decode(data []byte) (runtime.Object, error) {
+	stored, err := c.stored.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := c.view.see(stored)
+	if err != nil {
+		return nil, err
+	}
+	c.normalize(obj)
+	return obj, nil
+}
+
+// Fingerprint is that of no stored JSON: none is this kind's form.
+func (c viewCodec) Fingerprint() storage.Fingerprint { return storage.Unfit }
+
 // encode returns the JSON of an object, which says its kind though obj may not.
 func (k Kind) encode(obj runtime.Object) ([]byte, error) {
 	gvk := k.GroupVersionKind()

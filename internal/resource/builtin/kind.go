@@ -35,6 +35,22 @@ type Kind struct {
 	Fields      storage.FieldsFunc
 
 	normalize func(obj runtime.Object)
+	view      *view
+}
+
+// A view makes the objects of a kind of those of another, which are what is stored (rules B4, B85).
+type view struct {
+	of         Kind
+	store, see func(obj runtime.Object) (runtime.Object, error)
+}
+
+// TableResource names the table that holds the objects: that of another kind if k is a view of
+// it.
+func (k Kind) TableResource() schema.GroupResource {
+	if k.view != nil {
+		return k.view.of.GroupResource()
+	}
+	return k.GroupResource()
 }
 
 // A Subresource is a door to the stored objects with rules of its own.
@@ -58,22 +74,27 @@ func (k Kind) GroupResource() schema.GroupResource {
 func (k Kind) Form() resource.Form { return form{k} }
 
 // Codec returns how the objects are stored.
-func (k Kind) Codec() storage.Codec { return codec{k, k.fingerprint()} }
+func (k Kind) Codec() storage.Codec {
+	if k.view != nil {
+		return viewCodec{k, k.view.of.Codec()}
+	}
+	return codec{k, k.fingerprint()}
+}
 
 // Resource returns what the catalogue holds for k. It asks newStore for the store of the
 // resource, and for one for each subresource, each with its strategy; all of them must
 // be over one table.
-func (k Kind) Resource(newStore func(k Kind, s registry.Strategy) *registry.Store) *resource.Resource {
+func (k Kind) Resource(newStore func(k Kind, subresource string, s registry.Strategy) *registry.Store) *resource.Resource {
 	v := &resource.Version{
 		Name:         k.Version,
 		Form:         k.Form(),
-		Store:        newStore(k, k.Strategy),
+		Store:        newStore(k, "", k.Strategy),
 		Subresources: make(map[string]*resource.Subresource, len(k.Subresources)),
 		FieldLabels:  slices.Clone(k.FieldLabels),
 	}
 	for _, sub := range k.Subresources {
 		v.Subresources[sub.Name] = &resource.Subresource{
-			Name: sub.Name, Kind: k.Kind, Verbs: slices.Clone(sub.Verbs), Store: newStore(k, sub.Strategy),
+			Name: sub.Name, Kind: k.Kind, Verbs: slices.Clone(sub.Verbs), Store: newStore(k, sub.Name, sub.Strategy),
 		}
 	}
 	return &resource.Resource{

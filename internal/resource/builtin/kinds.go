@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"slices"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -8,6 +10,14 @@ import (
 // Kinds returns the table of the built-in resources (section 1 of the rules), a new one for
 // each caller.
 func Kinds() []Kind {
+	return slices.Concat(
+		configKinds(), serviceAccountKinds(), eventKinds(), podKinds(), serviceKinds(), nodeKinds(), dataKinds(),
+		workloadKinds(), jobKinds(), rbacKinds(), schedulingKinds(),
+	)
+}
+
+// configKinds are the kinds that everything else rests on.
+func configKinds() []Kind {
 	return []Kind{
 		define(Kind{
 			Version: "v1", Kind: "Namespace", Plural: "namespaces", Singular: "namespace",

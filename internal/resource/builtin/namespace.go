@@ -117,6 +117,9 @@ func wrongFinalizers(obj metav1.Object) (errs field.ErrorList) {
 	return errs
 }
 
+// wrongFinalizersOf is wrongFinalizers as a rule of a kind.
+func wrongFinalizersOf[P metav1.Object](obj P) field.ErrorList { return wrongFinalizers(obj) }
+
 func unqualified(name string, path *field.Path) field.ErrorList {
 	if strings.Contains(name, "/") || slices.Contains(standardFinalizers, name) {
 		return nil

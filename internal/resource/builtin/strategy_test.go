@@ -311,7 +311,7 @@ func TestTheTable(t *testing.T) {
 	for _, k := range Kinds() {
 		t.Run(k.Kind, func(t *testing.T) {
 			var through []registry.Strategy
-			res := k.Resource(func(_ Kind, s registry.Strategy) *registry.Store {
+			res := k.Resource(func(_ Kind, _ string, s registry.Strategy) *registry.Store {
 				through = append(through, s)
 				return &registry.Store{}
 			})
@@ -334,7 +334,7 @@ func TestTheTable(t *testing.T) {
 			}
 		})
 	}
-	if res := kindOf(t, "Namespace").Resource(func(Kind, registry.Strategy) *registry.Store { return nil }); !res.NoDeleteCollection || // rule H20
+	if res := kindOf(t, "Namespace").Resource(func(Kind, string, registry.Strategy) *registry.Store { return nil }); !res.NoDeleteCollection || // rule H20
 		strings.Join(res.Versions[0].Subresources["finalize"].Verbs, " ") != "update" {
 		t.Errorf("namespaces: %+v", res)
 	}

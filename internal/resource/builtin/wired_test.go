@@ -27,7 +27,7 @@ func wire(t *testing.T, kind string) *resource.Resource {
 	table := storage.NewTable(storage.Options{
 		Engine: engine, Group: k.Group, Resource: k.Plural, Namespaced: k.Strategy.Policy().Namespaced, Codec: k.Codec(), Fields: k.Fields,
 	})
-	return k.Resource(func(k Kind, s registry.Strategy) *registry.Store {
+	return k.Resource(func(k Kind, _ string, s registry.Strategy) *registry.Store {
 		return registry.Must(registry.Config{Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s})
 	})
 }

@@ -148,6 +148,7 @@ func (m *Manager) serve(l *live, gr schema.GroupResource, name string) (*resourc
 	c.Path = gr.Group + "/" + gr.Resource
 	c.Fields = shaped{l.definition.schemas[name]}
 	c.Guards = append(slices.Clone(c.Guards), m.guard(l, gr))
+	c.Ownership = kind.ownership("")
 	main, err := registry.New(c)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (m *Manager) serve(l *live, gr schema.GroupResource, name string) (*resourc
 		Name: name, Form: kind.Form, Store: main, FieldLabels: kind.FieldLabels, Deprecated: kind.Deprecated, OpenAPI: kind.OpenAPI,
 	}
 	if kind.Status != nil {
-		c.Strategy = kind.Status
+		c.Strategy, c.Ownership = kind.Status, kind.ownership("status")
 		status, err := registry.New(c)
 		if err != nil {
 			return nil, err
