@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -68,21 +69,32 @@ func (a *api) do(method, path string, body []byte, headers ...string) answer {
 // as sends a request with a token, or without one if that is empty.
 func (a *api) as(token, method, path string, body []byte, headers ...string) answer {
 	a.t.Helper()
-	resp := a.send(a.t.Context(), token, method, path, bytes.NewReader(body), headers...)
+	ans, err := a.try(token, method, path, body, headers...)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return ans
+}
+
+// try is as for goroutines, which must not end the test.
+func (a *api) try(token, method, path string, body []byte, headers ...string) (answer, error) {
+	resp, err := a.send(a.t.Context(), token, method, path, bytes.NewReader(body), headers...)
+	if err != nil {
+		return answer{}, err
+	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
-		a.t.Fatalf("%s %s: after %d bytes: %v", method, path, len(data), err)
+		return answer{}, fmt.Errorf("%s %.200s: after %d bytes: %w", method, path, len(data), err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(data)}
+	return answer{resp.StatusCode, resp.Header, string(data)}, nil
 }
 
 // send sends a request and leaves the body of the answer to the caller.
-func (a *api) send(ctx context.Context, token, method, path string, body io.Reader, headers ...string) *http.Response {
-	a.t.Helper()
+func (a *api) send(ctx context.Context, token, method, path string, body io.Reader, headers ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.host+path, body)
 	if err != nil {
-		a.t.Fatal(err)
+		return nil, err
 	}
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
@@ -90,11 +102,7 @@ func (a *api) send(ctx context.Context, token, method, path string, body io.Read
 	for pair := range slices.Chunk(headers, 2) {
 		req.Header.Set(pair[0], pair[1])
 	}
-	resp, err := a.http.Do(req)
-	if err != nil {
-		a.t.Fatalf("%s %.200s: %v", method, path, err)
-	}
-	return resp
+	return a.http.Do(req)
 }
 
 // must is do for a request that is known to succeed.
@@ -109,9 +117,9 @@ func (a *api) must(method, path, body string, headers ...string) answer {
 
 // crd is a definition of a resource of group pawl.test, with a status and a schema of two fields.
 func crd(plural, kind, scope string) string {
-	return strings.NewReplacer("PLURAL", plural, "KIND", kind, "SCOPE", scope).Replace(`{
+	return strings.NewReplacer("PLURAL", plural, "KIND", kind, "SCOPE", scope, "SINGULAR", strings.ToLower(kind)).Replace(`{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "PLURAL.pawl.test"},
-		"spec": {"group": "pawl.test", "scope": "SCOPE", "names": {"plural": "PLURAL", "singular": "one", "kind": "KIND", "listKind": "KINDList"},
+		"spec": {"group": "pawl.test", "scope": "SCOPE", "names": {"plural": "PLURAL", "singular": "SINGULAR", "kind": "KIND", "listKind": "KINDList"},
 			"versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": {
 				"type": "object", "properties": {"spec": {"type": "object", "properties": {"color": {"type": "string"}}}}}}}]}}`)
 }

@@ -106,8 +106,8 @@ func FuzzRoutes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, target string) {
 		r := request(t, method, target)
 		rt := parseRoute(r)
-		if rt.resource == "" && (rt.name != "" && rt.subresource != "") {
-			t.Logf("a route without a resource: %+v", rt)
+		if none := (route{verb: rt.verb, path: rt.path}); rt.resource == "" && rt != none {
+			t.Errorf("a route without a resource is about %+v", rt)
 		}
 		if method == "GET" && rt.resource != "" && path.Clean(r.URL.Path) == r.URL.Path {
 			again := parseRoute(request(t, "GET", (&url.URL{Path: r.URL.Path + "/", RawQuery: r.URL.RawQuery}).String()))

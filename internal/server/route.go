@@ -38,6 +38,9 @@ func parseRoute(r *http.Request) route {
 		watched, parts = true, parts[1:]
 	}
 	rt.locate(parts)
+	if rt.resource == "" { // nothing between two slashes
+		return route{path: r.URL.Path, verb: strings.ToLower(r.Method)}
+	}
 	rt.verb = verbOf(r.Method, rt.name, watched || wantsWatch(r.URL.Query()), r.URL.Query())
 	return rt
 }
