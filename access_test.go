@@ -1,0 +1,238 @@
+package pawl_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pawl-dev/pawl"
+)
+
+// A deed is one thing that can be done over HTTP, and in what words it is forbidden.
+type deed struct {
+	method, path string
+	verb         string
+	what         string // `resource "pods" in API group "" …` or `path "/x"`
+	about        string // what the message begins with: "" for a path
+	open         bool   // the path can be read by everybody who is known
+	public       bool   // the path can be read by everybody
+}
+
+// resourceDeeds are all deeds that could be done to a resource of discovery, whether or not it
+// allows them: whoever may do nothing learns nothing from the answer.
+func resourceDeeds(group, version string, r metav1.APIResource) []deed {
+	plural, sub, _ := strings.Cut(r.Name, "/")
+	base := "/apis/" + group + "/" + version
+	about := plural + "." + group
+	if group == "" {
+		base, about = "/api/"+version, plural
+	}
+	collection, where := base+"/"+plural, "at the cluster scope"
+	if r.Namespaced {
+		collection, where = base+"/namespaces/default/"+plural, `in the namespace "default"`
+	}
+	named := func(method, verb, query string) deed {
+		path, resource, place := collection+"/a", plural, where
+		if plural == "namespaces" {
+			place = `in the namespace "a"`
+		}
+		if sub != "" {
+			path, resource = path+"/"+sub, resource+"/"+sub
+		}
+		return deed{method: method, path: path + query, verb: verb, what: fmt.Sprintf("resource %q in API group %q %s", resource, group, place), about: about + ` "a"`}
+	}
+	ds := []deed{named("GET", "get", ""), named("PUT", "update", ""), named("PATCH", "patch", ""), named("DELETE", "delete", ""), named("POST", "create", ""), named("GET", "watch", "?watch=1")}
+	if sub != "" {
+		return ds
+	}
+	of := func(method, verb, query, path, place string) deed {
+		return deed{method: method, path: path + query, verb: verb, what: fmt.Sprintf("resource %q in API group %q %s", plural, group, place), about: about}
+	}
+	for _, at := range [][2]string{{collection, where}, {base + "/" + plural, "at the cluster scope"}} {
+		ds = append(ds, of("GET", "list", "", at[0], at[1]), of("GET", "watch", "?watch=1", at[0], at[1]), of("POST", "create", "", at[0], at[1]), of("DELETE", "deletecollection", "", at[0], at[1]))
+	}
+	ds = append(ds, of("GET", "watch", "", base+"/watch/"+plural, "at the cluster scope"))
+	one := of("GET", "list", "?fieldSelector=metadata.name%3Da", collection, where)
+	one.about += ` "a"`
+	return append(ds, one)
+}
+
+// pathDeeds are deeds that are about no resource.
+func pathDeeds() []deed {
+	var ds []deed
+	add := func(open, public bool, paths ...string) {
+		for _, p := range paths {
+			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+				ds = append(ds, deed{method: method, path: p, verb: strings.ToLower(method), what: fmt.Sprintf("path %q", p), open: open, public: public})
+			}
+		}
+	}
+	add(true, true, "/healthz", "/livez", "/readyz", "/livez/ping", "/readyz/store", "/version")
+	add(true, false, "/api", "/api/v1", "/apis", "/apis/pawl.test", "/apis/pawl.test/v1", "/apis/apiextensions.k8s.io/v1", "/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1")
+	add(false, false, "/", "/metrics", "/nowhere", "/healthz2", "/versions", "/debug/pprof", "/logs", "/api/v1//x", "/healthz/../metrics")
+	return ds
+}
+
+// forbidden is what somebody is told who may not do a deed.
+func (d deed) forbidden(user string) string {
+	text := fmt.Sprintf("forbidden: User %q cannot %s %s", user, d.verb, d.what)
+	if d.about != "" {
+		text = d.about + " is " + text
+	}
+	return text
+}
+
+// catalogue is every resource that discovery lists, by group and version.
+func (a *api) catalogue() map[[2]string][]metav1.APIResource {
+	a.t.Helper()
+	all := map[[2]string][]metav1.APIResource{}
+	read := func(path string, into any) {
+		if err := json.Unmarshal([]byte(a.must("GET", path, "").text), into); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	var core metav1.APIResourceList
+	read("/api/v1", &core)
+	all[[2]string{"", "v1"}] = core.APIResources
+	var groups metav1.APIGroupList
+	read("/apis", &groups)
+	for _, g := range groups.Groups {
+		for _, v := range g.Versions {
+			var list metav1.APIResourceList
+			read("/apis/"+v.GroupVersion, &list)
+			all[[2]string{g.Name, v.Version}] = list.APIResources
+		}
+	}
+	return all
+}
+
+// deeds is everything that can be done to a server.
+func (a *api) deeds() []deed {
+	a.t.Helper()
+	ds := pathDeeds()
+	for gv, resources := range a.catalogue() {
+		for _, r := range resources {
+			ds = append(ds, resourceDeeds(gv[0], gv[1], r)...)
+		}
+	}
+	ds = append(ds, resourceDeeds("no.such.group", "v1", metav1.APIResource{Name: "things", Namespaced: true})...)
+	return append(ds, resourceDeeds("", "v1", metav1.APIResource{Name: "things"})...)
+}
+
+// guarded is a server that knows somebody who is no administrator.
+func guarded(t *testing.T) (a *api, stranger string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens.csv")
+	if err := os.WriteFile(file, []byte("ann-token,ann,1,\"developers,system:nodes\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a = newAPI(t, pawl.Config{TokenAuthFile: file})
+	a.must("POST", definitions, crd("widgets", "Widget", "Namespaced"))
+	a.must("POST", definitions, crd("planets", "Planet", "Cluster"))
+	return a, "ann-token"
+}
+
+func TestNobodyElseGetsIn(t *testing.T) { // rules H195, H202, H204
+	a, stranger := guarded(t)
+	ds := a.deeds()
+	before := a.state()
+	for _, c := range []struct {
+		name, token string
+		want        func(d deed) (code int, message string)
+	}{
+		{"who presents no credential is let in to health and version alone", "", func(d deed) (int, string) {
+			switch {
+			case d.public && d.method == "GET":
+				return http.StatusOK, ""
+			case d.public:
+				return http.StatusForbidden, d.forbidden("system:anonymous")
+			}
+			return http.StatusUnauthorized, "Unauthorized"
+		}},
+		{"who presents one that nobody knows is let in nowhere", "guess", func(deed) (int, string) {
+			return http.StatusUnauthorized, "Unauthorized"
+		}},
+		{"who is no administrator is let in to health, version and discovery", stranger, func(d deed) (int, string) {
+			if d.open && d.method == "GET" {
+				return http.StatusOK, ""
+			}
+			return http.StatusForbidden, d.forbidden("ann")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, d := range ds {
+				got := a.as(c.token, d.method, d.path, nil)
+				code, message := c.want(d)
+				st := got.status()
+				if got.code != code || code != http.StatusOK && (st.Message != message || st.Kind != "Status" || int(st.Code) != code || string(st.Reason) != strings.ReplaceAll(http.StatusText(code), " ", "")) {
+					t.Errorf("%s %s: %d %.400s\nwant %d %s", d.method, d.path, got.code, got.text, code, message)
+				}
+			}
+		})
+	}
+	if a.state() != before {
+		t.Error("something changed")
+	}
+}
+
+func TestTheAdministratorGetsInEverywhere(t *testing.T) {
+	a, _ := guarded(t)
+	for _, d := range a.deeds() {
+		if d.verb == "delete" || d.verb == "deletecollection" || d.verb == "watch" {
+			d.path += "?dryRun=All&timeoutSeconds=1"
+			if d.verb == "watch" {
+				d.path = strings.Replace(strings.Replace(d.path, "?watch=1?", "?watch=1&", 1), "dryRun=All&", "resourceVersion=x&", 1) // ends at once, with an error
+			}
+		}
+		if got := a.do(d.method, d.path, nil); got.code == http.StatusUnauthorized || got.code == http.StatusForbidden || got.code < 200 {
+			t.Errorf("%s %s: %d %.300s", d.method, d.path, got.code, got.text)
+		}
+	}
+}
+
+// walked are the resources that the walk above is known to reach: whoever adds one sees here
+// that it is walked, and writes it down.
+var walked = []string{
+	"apiextensions.k8s.io/v1/customresourcedefinitions", "apiextensions.k8s.io/v1/customresourcedefinitions/status",
+	"coordination.k8s.io/v1/leases",
+	"pawl.test/v1/planets", "pawl.test/v1/planets/status", "pawl.test/v1/widgets", "pawl.test/v1/widgets/status",
+	"v1/configmaps", "v1/namespaces", "v1/namespaces/finalize", "v1/namespaces/status", "v1/secrets",
+}
+
+func TestEveryResourceIsWalked(t *testing.T) {
+	a, _ := guarded(t)
+	reached := map[string]bool{}
+	ds := a.deeds()
+	for gv, resources := range a.catalogue() {
+		for _, r := range resources {
+			name := strings.TrimPrefix(gv[0]+"/"+gv[1]+"/"+r.Name, "/")
+			plural, sub, _ := strings.Cut(r.Name, "/")
+			for _, verb := range r.Verbs {
+				ok := slices.ContainsFunc(ds, func(d deed) bool {
+					in := strings.Contains(d.path, "/"+plural) && (sub == "" || strings.Contains(d.path, "/"+sub)) && strings.HasPrefix(d.path, "/api")
+					return in && d.verb == verb && strings.Contains(d.what, fmt.Sprintf("in API group %q", gv[0]))
+				})
+				if !ok {
+					t.Errorf("nobody is sent to %s %s", verb, name)
+				}
+			}
+			reached[name] = true
+		}
+	}
+	for _, name := range walked {
+		if !reached[name] {
+			t.Errorf("%s is gone: strike it off the list", name)
+		}
+		delete(reached, name)
+	}
+	for name := range reached {
+		t.Errorf("%s is new: see that the walk reaches it, and add it to the list", name)
+	}
+}
