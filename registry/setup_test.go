@@ -27,6 +27,8 @@ import (
 // The resource of these tests is a config map whose data are its spec and whose binaryData
 // are its status.
 
+type configMap = corev1.ConfigMap
+
 type codec struct{}
 
 func (codec) Encode(obj runtime.Object) ([]byte, storage.Fingerprint, error) {

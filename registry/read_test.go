@@ -1,0 +1,173 @@
+package registry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+func rotten(key string) kv.Txn { return kv.Txn{Ops: []kv.Op{kv.Put(key, []byte("rotten"))}} }
+
+func picking(t *testing.T, s string) storage.Selector {
+	t.Helper()
+	sel, err := fields.ParseSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storage.Selector{Fields: sel}
+}
+
+func TestGet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, namespaced)
+		old := s.made(thing("a", "is=old"))
+		s.lag()
+		s.changed("a", func(cm *configMap) { cm.Data["is"] = "new" })
+		for _, c := range []struct{ name, object, rv, want string }{
+			{"the newest version", "a", "", "new"},
+			{"whatever is at hand (H93)", "a", "0", "old"},
+			{"a version at least that new (H93)", "a", old.ResourceVersion, "new"},
+			{"one that is not there (S24)", "b", "", `404 NotFound: configmaps "b" not found`},
+			{"a version that is no number (K21)", "a", "x", `raw: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`},
+			{"a version from the future (H102)", "a", "99", "504 Timeout: Timeout: Too large resource version: 99, current: 3"},
+			{"no name", "", "", "400 BadRequest: Name parameter required."},
+			{"a name with a slash", "a/b", "", `400 BadRequest: Name parameter invalid: "a/b": may not contain '/'`},
+		} {
+			v, err := s.Get(t.Context(), "ns", c.object, c.rv)
+			if err == nil {
+				if got := read(t, v).Data["is"]; got != c.want {
+					t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+				}
+				continue
+			}
+			told(t, err, c.want)
+			if d := apierrors.ReasonForError(err); d == metav1.StatusReasonTimeout {
+				var status apierrors.APIStatus
+				errors.As(err, &status)
+				details := status.Status().Details
+				if details.RetryAfterSeconds != 1 || details.Causes[0].Type != metav1.CauseTypeResourceVersionTooLarge || details.Causes[0].Message != "Too large resource version" {
+					t.Errorf("details are %+v (K13)", details)
+				}
+			}
+		}
+	})
+}
+
+func TestListAndWatchNarrow(t *testing.T) {
+	s := newStand(t, namespaced)
+	for _, ns := range []string{"one", "two"} {
+		for _, name := range []string{"a", "b"} {
+			if _, err := s.Create(t.Context(), ns, thing(name), CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct{ name, namespace, selector, want, ns, object string }{
+		{"a namespace is pinned (S124)", "", "metadata.namespace=two", "two/a two/b", "two", ""},
+		{"a namespace is pinned in a request that has another (S124)", "one", "metadata.namespace=two", "", "one", ""},
+		{"what is pinned is no namespace (S124)", "", "metadata.namespace=A/B", "", "", ""},
+		{"a name is pinned (S125)", "one", "metadata.name=b", "one/b", "one", "b"},
+		{"both are pinned (S125)", "", "metadata.name=b,metadata.namespace=two", "two/b", "two", "b"},
+		{"a name is pinned and no namespace is known: the whole collection (S125)", "", "metadata.name=b", "one/b two/b", "", ""},
+		{"what is pinned is no name (S125)", "one", "metadata.name=..", "", "one", ""},
+		{"a name is ruled out", "one", "metadata.name!=b", "one/a", "one", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sel := picking(t, c.selector)
+			if ns, name := s.narrow(c.namespace, sel.Fields, ""); ns != c.ns || name != c.object {
+				t.Errorf("narrowed to %q, %q", ns, name)
+			}
+			if ns, name := s.narrow(c.namespace, sel.Fields, "token"); ns != c.namespace || name != "" {
+				t.Errorf("with a continue token narrowed to %q, %q (S124, S125)", ns, name)
+			}
+			page, err := s.List(t.Context(), ListOptions{Namespace: c.namespace, Selector: sel})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, v := range page.Items {
+				got = append(got, v.Namespace()+"/"+v.Name())
+			}
+			if strings.Join(got, " ") != c.want || page.Items == nil {
+				t.Errorf("listed %q, want %s", got, c.want)
+			}
+			w, err := s.Watch(t.Context(), WatchOptions{Namespace: c.namespace, Selector: sel})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Stop()
+			got = nil
+			for e, ok, err := w.Next(); ok; e, ok, err = w.Next() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, e.Version.Namespace()+"/"+e.Version.Name())
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("watched %q, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A list of one object has no pages, so a limit beside a version asks for nothing (K52).
+func TestALimitMeansNothingToAListOfOneObject(t *testing.T) {
+	s := newStand(t, namespaced)
+	old := s.made(thing("a", "is=old"))
+	s.changed("a", func(cm *configMap) { cm.Data["is"] = "new" })
+	page, err := s.List(t.Context(), ListOptions{Namespace: "ns", ResourceVersion: old.ResourceVersion, Limit: 1, Selector: picking(t, "metadata.name=a")})
+	if err != nil || len(page.Items) != 1 || read(t, page.Items[0]).Data["is"] != "new" {
+		t.Errorf("%v, %v; want a version not older than that one", page, err)
+	}
+}
+
+func TestErrorsOfListAndWatch(t *testing.T) {
+	s := newStand(t, namespaced)
+	s.made(thing("a"))
+	for i := range 3 {
+		s.changed("a", func(cm *configMap) { cm.Data["n"] = strings.Repeat("x", i) })
+	}
+	token, err := s.List(t.Context(), ListOptions{Namespace: "ns"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.engine.Engine.(kv.Compactor).Compact(t.Context(), token.Revision); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.List(t.Context(), ListOptions{ResourceVersion: "2", ResourceVersionMatch: "Exact"})
+	told(t, err, "410 Expired: The resourceVersion for the provided list is too old.")
+	_, err = s.Watch(t.Context(), WatchOptions{ResourceVersion: "2"})
+	told(t, err, "410 Expired: too old resource version: 2 (5)")
+	_, err = s.Watch(t.Context(), WatchOptions{ResourceVersion: "x"})
+	told(t, err, `raw: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`)
+	_, err = s.List(t.Context(), ListOptions{ResourceVersion: "x"})
+	told(t, err, `400 BadRequest: invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`)
+	s.engine.Engine.Close()
+	_, err = s.List(t.Context(), ListOptions{})
+	told(t, err, "500 ServerTimeout: The list operation against configmaps could not be completed at this time, please try again. …")
+}
+
+func TestStorageErrorsBecomeStatuses(t *testing.T) {
+	s := newStand(t, namespaced)
+	s.made(thing("a"))
+	for _, c := range []struct {
+		kind error
+		want string
+	}{
+		{kv.ErrReadOnly, `500 ServerTimeout: The create operation against configmaps could not be completed at this time, please try again. kv: commit: the store takes no more writes: disk full`},
+		{kv.ErrUnknown, `504 Timeout: Timeout: whether the write was stored is not known: read the object again before you repeat it`},
+		{kv.ErrInvalid, `400 BadRequest: kv: commit: invalid: disk full`},
+	} {
+		s.engine.fail = &kv.Error{Op: "commit", Kind: c.kind, Err: errors.New("disk full")}
+		_, err := s.Create(t.Context(), "ns", thing("b"), CreateOptions{})
+		told(t, err, c.want)
+	}
+}
