@@ -1,0 +1,257 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// by has somebody change object a, a minute after what was done before.
+func (s *stand) by(manager, verb, subresource string, f func(*configMap)) {
+	s.Helper()
+	s.clock.Advance(time.Minute)
+	ctx := storage.WithAuthor(s.Context(), kv.Author{User: "SECRET user", Manager: manager, Verb: verb, Subresource: subresource})
+	_, err := s.Table().Modify(ctx, "ns", "a", false, func(_ context.Context, v storage.Version, _ *storage.View) (storage.Verdict, error) {
+		cm := with(read(s, v), f)
+		cm.ResourceVersion = ""
+		return storage.Verdict{Action: storage.Put, Object: cm}, nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func set(key, value string) func(*configMap) {
+	return func(cm *configMap) { cm.Data[key] = "SECRET " + value }
+}
+
+// Every story begins at 15:09:26 with an object that somebody reads; each deed comes a
+// minute later; then the reader writes. All values are called SECRET, and none may be told.
+func TestConflictsAreExplained(t *testing.T) {
+	const (
+		first, second    = "2026-03-14T15:10:26Z", "2026-03-14T15:11:26Z"
+		untouched, touch = "; this write does not touch it", "; this write changes it too"
+	)
+	many := func(n int) func(*configMap) {
+		return func(cm *configMap) {
+			for i := range n {
+				set(fmt.Sprintf("k%02d", i), "new")(cm)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		story  func(*stand)
+		write  func(*configMap) // what the reader makes of what it read
+		patch  bool             // …or of what is there now
+		status bool             // at the status subresource
+		want   []string
+	}{
+		{"another field was changed", func(s *stand) { s.by("editor", "update", "", set("theirs", "x")) }, set("mine", "y"), false, false,
+			[]string{`.data.theirs: changed by "editor" (Update, ` + first + `)` + untouched}},
+		{"the same field was changed", func(s *stand) { s.by("editor", "update", "", set("both", "x")) }, set("both", "y"), false, false,
+			[]string{`.data.both: changed by "editor" (Update, ` + first + `)` + touch}},
+		{"the same field was given the same value", func(s *stand) { s.by("editor", "update", "", set("both", "x")) }, set("both", "x"), false, false,
+			[]string{`.data.both: changed by "editor" (Update, ` + first + `)` + touch}},
+		{"fields that overlap come first, then it goes by path", func(s *stand) {
+			s.by("one", "update", "", func(cm *configMap) { set("c", "x")(cm); set("a", "x")(cm) })
+			s.by("two", "patch", "", func(cm *configMap) { set("d", "x")(cm); set("b", "x")(cm) })
+		}, func(cm *configMap) { set("d", "y")(cm); set("c", "y")(cm) }, false, false, []string{
+			`.data.c: changed by "one" (Update, ` + first + `)` + touch, `.data.d: changed by "two" (Update, ` + second + `)` + touch,
+			`.data.a: changed by "one" (Update, ` + first + `)` + untouched, `.data.b: changed by "two" (Update, ` + second + `)` + untouched,
+		}},
+		{"a field that two changed is the later one's", func(s *stand) {
+			s.by("one", "update", "", set("x", "1"))
+			s.by("two", "apply", "", set("x", "2"))
+		}, set("mine", "y"), false, false, []string{`.data.x: changed by "two" (Apply, ` + second + `)` + untouched}},
+		{"a later change elsewhere does not make it the later one's", func(s *stand) {
+			s.by("one", "apply", "", set("x", "1"))
+			s.by("two", "update", "", func(cm *configMap) {
+				cm.Generation = 9
+				cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "two"}}
+			})
+		}, set("mine", "y"), false, false, []string{`.data.x: changed by "one" (Apply, ` + first + `)` + untouched}},
+		{"a field was removed that this write changes", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { delete(cm.Data, "kept") })
+		}, set("kept", "y"), false, false, []string{`.data.kept: changed by "editor" (Update, ` + first + `)` + touch}},
+		{"a field was changed that this write removes", func(s *stand) { s.by("editor", "update", "", set("kept", "x")) },
+			func(cm *configMap) { delete(cm.Data, "kept") }, false, false, []string{`.data.kept: changed by "editor" (Update, ` + first + `)` + touch}},
+		{"everything below was removed that this write changes a part of", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { cm.Labels = nil })
+		}, func(cm *configMap) { cm.Labels["l"] = "new" }, false, false, []string{`.metadata.labels.l: changed by "editor" (Update, ` + first + `)` + touch}},
+		{"a field was changed and changed back", func(s *stand) {
+			s.by("editor", "update", "", set("kept", "x"))
+			s.by("editor", "update", "", set("kept", "old"))
+		}, set("mine", "y"), false, false, nil},
+		{"the status was changed, which a write of the object puts back whatever it sends", func(s *stand) {
+			s.by("kubelet", "update", "status", func(cm *configMap) { cm.BinaryData = map[string][]byte{"ready": []byte("SECRET")} })
+		}, func(cm *configMap) { set("mine", "y")(cm); cm.BinaryData = map[string][]byte{"ready": []byte("no")} }, false, false,
+			[]string{`.binaryData.ready: changed by "kubelet" (Update, subresource "status", ` + first + `)` + untouched}},
+		{"the status was changed, by two writers of it", func(s *stand) {
+			s.by("kubelet", "patch", "status", func(cm *configMap) { cm.BinaryData = map[string][]byte{"ready": []byte("SECRET")} })
+		}, func(cm *configMap) { cm.BinaryData = map[string][]byte{"ready": []byte("no")} }, false, true,
+			[]string{`.binaryData.ready: changed by "kubelet" (Update, subresource "status", ` + first + `)` + touch}},
+		{"labels and data were changed, which a write of the status puts back", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { cm.Labels["l"] = "new"; set("kept", "x")(cm) })
+		}, func(cm *configMap) { cm.Labels["l"] = "mine"; set("kept", "y")(cm) }, false, true, []string{
+			`.data.kept: changed by "editor" (Update, ` + first + `)` + untouched, `.metadata.labels.l: changed by "editor" (Update, ` + first + `)` + untouched,
+		}},
+		{"it was marked as being deleted", func(s *stand) {
+			s.by("kubectl", "delete", "", func(cm *configMap) { cm.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()} })
+		}, set("mine", "y"), false, false, []string{`.metadata.deletionTimestamp: changed by "kubectl" (Delete, ` + first + `)` + untouched}},
+		{"a list without keys is one field", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { cm.Finalizers = append(cm.Finalizers, "x.y/b") })
+		}, func(cm *configMap) { cm.Finalizers = append(cm.Finalizers, "x.y/c") }, false, false,
+			[]string{`.metadata.finalizers: changed by "editor" (Update, ` + first + `)` + touch}},
+		{"an item of a list with keys is a field of its own", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { cm.OwnerReferences[0].Name = "SECRET" })
+		}, func(cm *configMap) { cm.OwnerReferences[1].Name = "mine" }, false, false,
+			[]string{`.metadata.ownerReferences[uid="u1"].name: changed by "editor" (Update, ` + first + `)` + untouched}},
+		{"a patch that names a version touches what it changes in what is there", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { set("one", "x")(cm); set("two", "x")(cm); set("three", "x")(cm) })
+		}, func(cm *configMap) { set("two", "x")(cm); set("three", "y")(cm); set("mine", "y")(cm) }, true, false, []string{
+			`.data.three: changed by "editor" (Update, ` + first + `)` + touch,
+			`.data.one: changed by "editor" (Update, ` + first + `)` + untouched, `.data.two: changed by "editor" (Update, ` + first + `)` + untouched,
+		}},
+		{"exactly twenty fields are told", func(s *stand) { s.by("editor", "update", "", many(20)) }, set("mine", "y"), false, false,
+			twenty(`changed by "editor" (Update, ` + first + `)` + untouched)},
+		{"more than twenty are counted", func(s *stand) { s.by("editor", "update", "", many(23)) }, set("mine", "y"), false, false,
+			append(twenty(`changed by "editor" (Update, `+first+`)`+untouched), ": and 3 more fields")},
+		{"the version it was based on is no longer kept", func(s *stand) {
+			s.by("editor", "update", "", set("kept", "x"))
+			s.by("editor", "update", "", set("kept", "y"))
+			if err := s.engine.Engine.(kv.Compactor).Compact(s.Context(), s.revision()); err != nil {
+				s.Fatal(err)
+			}
+		}, set("mine", "y"), false, false, []string{": " + versionForgotten}},
+		{"it was deleted, and another was created", func(s *stand) {
+			s.gone("a")
+			s.made(thing("a", "is=another"))
+		}, set("mine", "y"), false, false, []string{": " + objectRecreated}},
+		{"it was deleted and created anew, and what was is no longer kept", func(s *stand) {
+			s.gone("a")
+			s.made(thing("a", "is=another"))
+			if err := s.engine.Engine.(kv.Compactor).Compact(s.Context(), s.revision()); err != nil {
+				s.Fatal(err)
+			}
+		}, set("mine", "y"), false, false, []string{": " + objectRecreated}},
+		{"the version it names is from the future", func(s *stand) {}, func(cm *configMap) { cm.ResourceVersion = "99" }, false, false, nil},
+		{"the version it names never was one of this object", func(s *stand) {
+			s.made(thing("b"))
+			s.by("editor", "update", "", set("kept", "x"))
+		}, func(cm *configMap) { cm.ResourceVersion = "3" }, false, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStand(t, namespaced, func(c *Config) { c.Fields = owned{} })
+			read := s.made(with(thing("a", "kept=SECRET old"), func(cm *configMap) {
+				cm.Labels, cm.Finalizers = map[string]string{"l": "old"}, []string{"x.y/a"}
+				cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "A", Name: "one", UID: "u1"}, {APIVersion: "v1", Kind: "A", Name: "two", UID: "u2"}}
+			}))
+			c.story(s)
+			store, desire, o := s.Store, Exactly(with(read.DeepCopy(), c.write)), UpdateOptions{Patch: c.patch}
+			if c.status {
+				store = s.statusOf
+			}
+			if c.patch {
+				desire = func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+					return with(current.(*configMap), func(cm *configMap) { cm.ResourceVersion = read.ResourceVersion; c.write(cm) }), nil
+				}
+			}
+			_, err := store.Update(t.Context(), "ns", "a", desire, o)
+			told(t, err, conflictAnswer)
+			var conflict *ConflictError
+			if !errors.As(err, &conflict) || !apierrors.IsConflict(err) {
+				t.Fatalf("%T is no conflict", err)
+			}
+			x, err := conflict.Explain(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, cause := range x.Causes() {
+				if cause.Type != CauseFieldChanged {
+					t.Errorf("reason %s", cause.Type)
+				}
+				got = append(got, cause.Field+": "+cause.Message)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("told\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
+			}
+			if strings.Contains(fmt.Sprint(x.Causes(), x.Summary(), conflict.Error()), "SECRET") {
+				t.Errorf("values are told: %v", x.Causes())
+			}
+			if conflict.Current().Revision() != s.revision() && c.name != "the version it names never was one of this object" {
+				t.Errorf("judged on %d, the newest is %d", conflict.Current().Revision(), s.revision())
+			}
+		})
+	}
+}
+
+func twenty(message string) []string {
+	var out []string
+	for i := range 20 {
+		out = append(out, fmt.Sprintf(".data.k%02d: %s", i, message))
+	}
+	return out
+}
+
+// owned knows that owner references are named by their uid.
+type owned struct{}
+
+func (owned) Compare(a, b map[string]any) []fieldPath {
+	return CompareShaped(shaped{members: map[string]Shape{"metadata": shaped{members: map[string]Shape{
+		"ownerReferences": shaped{keys: []string{"uid"}},
+	}}}}, a, b)
+}
+
+func TestSummaries(t *testing.T) {
+	at := time.Date(2026, 3, 14, 15, 0, 0, 0, time.UTC)
+	field := func(path string) FieldChange {
+		return FieldChange{Path: path, Manager: "m", Operation: "Update", Time: at}
+	}
+	const m = ` changed by "m" (Update, 2026-03-14T15:00:00Z); this write does not touch it`
+	for _, c := range []struct {
+		x    Explanation
+		want string
+	}{
+		{Explanation{}, ""},
+		{Explanation{Unknown: "why"}, "why"},
+		{Explanation{Fields: []FieldChange{field(".a")}}, "since you read it: .a" + m},
+		{Explanation{Fields: []FieldChange{field(".a"), field(".b"), field(".c"), field(".d"), field(".e")}},
+			"since you read it: .a" + m + ". .b" + m + ". .c" + m + ". And 2 more fields"},
+	} {
+		if got := c.x.Summary(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// Nobody who does not ask pays for an explanation: a refusal reads no history.
+func TestAConflictThatNobodyAsksAboutIsNotExplained(t *testing.T) {
+	asked := 0
+	s := newStand(t, namespaced, func(c *Config) { c.Fields = counting{&asked} })
+	old := s.made(thing("a"))
+	s.by("editor", "update", "", set("x", "1"))
+	_, err := s.Update(t.Context(), "ns", "a", Exactly(old), UpdateOptions{})
+	if told(t, err, conflictAnswer); asked != 0 {
+		t.Errorf("compared %d times", asked)
+	}
+}
+
+type counting struct{ n *int }
+
+func (c counting) Compare(a, b map[string]any) []fieldPath {
+	*c.n++
+	return nil
+}
