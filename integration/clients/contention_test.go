@@ -15,7 +15,7 @@ import (
 )
 
 // Writers that read, add one and retry when somebody was quicker lose no addition: a write
-// based on an older version is refused (spec/store.md S50-S57), and only then.
+// based on an older version is refused (spec/http.md H123), and only then.
 func TestRetryOnConflict(t *testing.T) {
 	t.Parallel()
 	const writers, additions = 8, 10

@@ -80,12 +80,12 @@ func TestDefinitionIsUsableAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)
 	_, all := defined(ctx, t, pawltest.New(t))
-	got, err := all.Namespace("default").Create(ctx, wheel("first", nil), metav1.CreateOptions{})
+	got, err := all.Namespace("default").Create(ctx, wheel("first", map[string]any{}), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if teeth, _, _ := unstructured.NestedInt64(got.Object, "spec", "teeth"); teeth != 0 {
-		t.Errorf("an object without spec has %d teeth: defaults fill what is there, not what is not", teeth)
+	if teeth, _, _ := unstructured.NestedInt64(got.Object, "spec", "teeth"); teeth != 12 {
+		t.Errorf("a wheel that is told nothing has %d teeth, want the default 12", teeth)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestDefinitionTakesItsObjectsWithIt(t *testing.T) {
 	ctx := soon(t)
 	clients, all := defined(ctx, t, pawltest.New(t))
 	definitions := clients.ApiextensionsV1().CustomResourceDefinitions()
-	if _, err := all.Namespace("default").Create(ctx, wheel("first", nil), metav1.CreateOptions{}); err != nil {
+	if _, err := all.Namespace("default").Create(ctx, wheel("first", map[string]any{}), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	seen, err := definitions.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + wheels.GroupResource().String()})

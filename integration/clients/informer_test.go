@@ -31,7 +31,7 @@ func TestInformers(t *testing.T) {
 	config.Wrap(asked.count)
 	c := typed(t, config)
 	writeMaps(ctx, t, c.CoreV1().ConfigMaps("default"), 3)
-	if _, err := wheelsOf.Namespace("default").Create(ctx, wheel("first", nil), metav1.CreateOptions{}); err != nil {
+	if _, err := wheelsOf.Namespace("default").Create(ctx, wheel("first", map[string]any{}), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
