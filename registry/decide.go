@@ -73,6 +73,7 @@ const (
 	marked                    // stays, with a deletionTimestamp from now on
 	lingers                   // stays as it is: it is being deleted already
 	rewritten                 // stays, being deleted already, but its finalizers change
+	departs                   // is told that it has no time left, and then goes
 )
 
 // doom says what a delete does to an object, from what would hold it afterwards and whether
@@ -87,4 +88,13 @@ func doom(h holding, finalizersChange bool) fate {
 		return rewritten
 	}
 	return lingers
+}
+
+// doomTold says what a delete does to an object that it tells how much time is left, from what
+// holds it then (rules S98, S99).
+func doomTold(h holding) fate {
+	if h.grace == 0 && h.finalizers == 0 && !h.held {
+		return departs
+	}
+	return marked
 }

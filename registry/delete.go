@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pawl-dev/pawl/storage"
 )
@@ -30,7 +29,8 @@ type Deleted struct {
 // deleted (sections 12 to 14 of the rules). Nil options mean the defaults. A dry run is
 // asked for in the options.
 //
-// Owner references are not followed yet, so policies that depend on them are refused.
+// A deletion in the foreground and one that orphans are marks with a finalizer, which a garbage
+// collector is to take away when it has done its part. There must be one.
 func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.DeleteOptions) (Deleted, error) {
 	if err := s.address(namespace, name); err != nil {
 		return Deleted{}, err
@@ -45,8 +45,14 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.De
 		s.conclude(ctx, d.ends, res, err)
 		return Deleted{}, s.refuse("delete", name, err)
 	}
-	out := Deleted{Removed: d.fate == goes, Version: res.Version}
-	if _, out.Object, err = decode(res.Version); err != nil {
+	out := Deleted{Removed: d.fate == goes || d.fate == departs, Version: res.Version}
+	if d.fate == departs && len(d.o.DryRun) == 0 {
+		if out.Version, err = s.remove(ctx, res.Version); err != nil {
+			d.ends.end(ctx, Ending{Outcome: Uncertain})
+			return Deleted{}, s.refuse("delete", name, err)
+		}
+	}
+	if _, out.Object, err = decode(out.Version); err != nil {
 		return out, s.refuse("delete", name, err)
 	}
 	d.ends.end(ctx, ending(d.fate, out.Object))
@@ -55,7 +61,7 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.De
 
 func ending(f fate, obj metav1.Object) Ending {
 	switch f {
-	case goes:
+	case goes, departs:
 		return Ending{Removed, obj}
 	case lingers:
 		return Ending{Unchanged, nil}
@@ -72,8 +78,8 @@ type deletion struct {
 	fate  fate
 }
 
-// judge is one attempt (rules S80 to S100 for resources without graceful deletion).
-func (d *deletion) judge(ctx context.Context, current storage.Version, _ *storage.View) (storage.Verdict, error) {
+// judge is one attempt (rules S80 to S100).
+func (d *deletion) judge(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
 	s := d.store
 	if !current.Exists() {
 		return storage.Verdict{}, &storage.Error{Kind: storage.NotFound, Name: d.name}
@@ -100,14 +106,28 @@ func (d *deletion) judge(ctx context.Context, current storage.Version, _ *storag
 	if p, ok := s.strategy.(DeletePreparer); ok && !deleting {
 		p.PrepareForDelete(ctx, obj)
 	}
-	changed := dropCollectorFinalizers(acc, d.o)
-	h := s.holdingOf(obj, acc, oldMeta)
-	if d.fate = doom(h, changed); d.fate == goes {
-		return storage.Verdict{Action: storage.Remove}, nil
-	} else if d.fate == lingers {
+	told := s.notice(obj, acc, d.o.GracePeriodSeconds)
+	if told == timeStands {
+		d.fate = lingers // its finalizers stay too (rule S94)
 		return storage.Verdict{}, nil
 	}
-	s.markDeleting(acc)
+	finalizers, changed := propagating(acc.GetFinalizers(), propagate(s.policy.Dependents, d.o, acc.GetFinalizers()))
+	acc.SetFinalizers(finalizers)
+	h := s.holdingOf(obj, acc, oldMeta)
+	d.fate = doom(h, changed)
+	if told != noTime {
+		h.grace = graceOf(acc)
+		d.fate = doomTold(h)
+	}
+	switch {
+	case d.fate == goes:
+		s.claim(ctx, view, nil, old)
+		return storage.Verdict{Action: storage.Remove}, nil
+	case d.fate == lingers:
+		return storage.Verdict{}, nil
+	case told == noTime:
+		s.markDeleting(acc)
+	}
 	s.strategy.Canonicalize(obj)
 	acc.SetResourceVersion("")
 	return storage.Verdict{Action: storage.Put, Object: obj}, nil
@@ -127,41 +147,12 @@ func (s *Store) markDeleting(acc metav1.Object) {
 	}
 }
 
-// dropCollectorFinalizers takes the garbage collector's finalizers away if the sender asks
-// for background deletion, and reports whether there were any (rules S91 to S93).
-func dropCollectorFinalizers(acc metav1.Object, o *metav1.DeleteOptions) bool {
-	background := o.OrphanDependents != nil || o.PropagationPolicy != nil
-	if !background {
-		return false
-	}
-	kept := slices.DeleteFunc(slices.Clone(acc.GetFinalizers()), func(f string) bool {
-		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
-	})
-	if len(kept) == len(acc.GetFinalizers()) {
-		return false
-	}
-	acc.SetFinalizers(kept)
-	return true
-}
-
 var deleteOptionsKind = schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
 
-// checkDeleteOptions refuses options that make no sense (rule S81), and those that only a
-// garbage collector could carry out: there is none yet, and an object left hanging on a
-// finalizer that nobody removes is worse than a refusal.
+// checkDeleteOptions refuses options that make no sense (rule S81).
 func checkDeleteOptions(o *metav1.DeleteOptions) error {
 	if errs := metav1validation.ValidateDeleteOptions(o); len(errs) > 0 {
 		return apierrors.NewInvalid(deleteOptionsKind, "", errs)
-	}
-	needs := func(path, value string) error {
-		return apierrors.NewInvalid(deleteOptionsKind, "", field.ErrorList{field.Invalid(field.NewPath(path), value,
-			"owner references are not followed yet: only background deletion of the object itself is served")})
-	}
-	if p := o.PropagationPolicy; p != nil && *p != metav1.DeletePropagationBackground {
-		return needs("propagationPolicy", string(*p))
-	}
-	if o.OrphanDependents != nil && *o.OrphanDependents {
-		return needs("orphanDependents", "true")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,9 +38,16 @@ type Judge func(ctx context.Context, current Version, view *View) (Verdict, erro
 // A View is the state that a judge looks at. What is looked at through it is part of the
 // condition of the commit: nothing of that may have changed when the verdict lands.
 type View struct {
-	snap kv.Snapshot
-	seen []kv.Condition
-	also []kv.Op
+	table *Table
+	snap  kv.Snapshot
+	seen  []kv.Condition
+	also  []kv.Op
+}
+
+// Prefix returns the prefix of all keys of a resource, in the space that the view is of.
+func (w *View) Prefix(group, resource string) string {
+	space, _, _ := strings.Cut(w.table.prefix, "/")
+	return TablePrefix(space, group, resource)
 }
 
 // Get returns what key holds, nil if it does not exist.
@@ -136,7 +144,7 @@ func (t *Table) Modify(ctx context.Context, namespace, name string, dryRun bool,
 		if done == nil {
 			done = t.turns.take(ctx, key)
 		}
-		at = afterLosing(err)
+		at = kv.Any
 	}
 }
 
@@ -170,7 +178,7 @@ func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge 
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{table: t, key: key, view: &View{snap: snap}}
+	a := &attempt{table: t, key: key, view: &View{table: t, snap: snap}}
 	a.current = t.at(a.view.Get(key))
 	a.verdict, a.err = judge(ctx, a.current, a.view)
 	if a.err == nil && a.verdict.Action == Put {
