@@ -8,8 +8,13 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -120,7 +125,8 @@ func (p *parts) table(group, plural string, namespaced bool, codec storage.Codec
 }
 
 func (p *parts) tableOf(k builtin.Kind) *storage.Table {
-	return p.table(k.Group, k.Plural, k.Strategy.Policy().Namespaced, k.Codec(), k.Fields)
+	at := k.TableResource()
+	return p.table(at.Group, at.Resource, k.Strategy.Policy().Namespaced, k.Codec(), k.Fields)
 }
 
 // stores makes the stores of a built-in, all over one table.
@@ -203,7 +209,10 @@ func (p *parts) gate() (*auth.Gate, error) {
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme,
+		rbacv1.AddToScheme, schedulingv1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			panic(err) // two types of one name: a bug in what was linked
 		}

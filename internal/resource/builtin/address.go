@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
@@ -17,11 +18,7 @@ import (
 // has it, on the condition that it is free. So no address is ever held by a service that does not
 // exist, none is given twice, and nothing has to be repaired.
 
-var (
-	serviceRange = netip.MustParsePrefix("10.0.0.0/24") // the addresses of services (rule B54)
-	addressKeys  = storage.TablePrefix("", "", "serviceaddresses")
-	portKeys     = storage.TablePrefix("", "", "servicenodeports")
-)
+var serviceRange = netip.MustParsePrefix("10.0.0.0/24") // the addresses of services (rule B54)
 
 const (
 	nodePortFirst, nodePortLast = 30000, 32767 // rule B55
@@ -31,7 +28,8 @@ const (
 // claimForService takes the addresses and ports that a service needs, and gives back those that
 // it, or the old one, had and has no more (rules B54 to B56).
 func claimForService(view *storage.View, s, old *corev1.Service) field.ErrorList {
-	c := claims{view: view, had: keysOf(old)}
+	c := claims{view: view, addresses: view.Prefix("", "serviceaddresses"), ports: view.Prefix("", "servicenodeports")}
+	c.had = c.keysOf(old)
 	if s != nil {
 		c.owner = s.Namespace + "/" + s.Name
 		c.forService(s)
@@ -39,7 +37,7 @@ func claimForService(view *storage.View, s, old *corev1.Service) field.ErrorList
 	if len(c.errs) > 0 {
 		return c.errs
 	}
-	has := keysOf(s)
+	has := c.keysOf(s)
 	for _, key := range c.had {
 		if !slices.Contains(has, key) {
 			view.Delete(key)
@@ -49,27 +47,28 @@ func claimForService(view *storage.View, s, old *corev1.Service) field.ErrorList
 }
 
 // keysOf are the keys that a service holds.
-func keysOf(s *corev1.Service) (keys []string) {
+func (c *claims) keysOf(s *corev1.Service) (keys []string) {
 	if s == nil {
 		return nil
 	}
 	for _, ip := range s.Spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone {
-			keys = append(keys, addressKeys+ip)
+			keys = append(keys, c.addresses+ip)
 		}
 	}
 	for _, port := range nodePortsOf(s) {
-		keys = append(keys, portKeys+strconv.Itoa(int(port)))
+		keys = append(keys, c.ports+strconv.Itoa(int(port)))
 	}
 	return keys
 }
 
 // claims are what one service takes in one attempt.
 type claims struct {
-	view       *storage.View
-	owner      string
-	had, taken []string
-	errs       field.ErrorList
+	view             *storage.View
+	owner            string
+	addresses, ports string // what their keys begin with
+	had, taken       []string
+	errs             field.ErrorList
 }
 
 func (c *claims) forService(s *corev1.Service) {
@@ -83,7 +82,7 @@ func (c *claims) forService(s *corev1.Service) {
 		c.address(s)
 	}
 	if hasNodePorts(s) {
-		c.ports(s)
+		c.nodePorts(s)
 	}
 }
 
@@ -123,7 +122,7 @@ func other(f corev1.IPFamily) corev1.IPFamily {
 func (c *claims) address(s *corev1.Service) {
 	path := specPath.Child("clusterIPs")
 	if len(s.Spec.ClusterIPs) == 0 && s.Spec.ClusterIP == "" {
-		n, ok := c.free(s, addressKeys, 1<<(32-serviceRange.Bits())-1, addressesReserved, func(n int) string { return addressAt(n).String() })
+		n, ok := c.free(s, c.addresses, 1<<(32-serviceRange.Bits())-1, addressesReserved, func(n int) string { return addressAt(n).String() })
 		if !ok {
 			c.errs = append(c.errs, field.Invalid(path, s.Spec.ClusterIPs, "failed to allocate IP: range is full"))
 			return
@@ -140,14 +139,14 @@ func (c *claims) address(s *corev1.Service) {
 		}
 		why := ""
 		switch {
-		case slices.Contains(c.had, addressKeys+text):
+		case slices.Contains(c.had, c.addresses+text):
 			continue
 		case !ip.Is4():
 			c.errs = append(c.errs, field.Invalid(path.Index(i), s.Spec.ClusterIPs, "IPv6 is not configured on this cluster"))
 			return
 		case !serviceRange.Contains(ip):
 			why = fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", text, serviceRange)
-		case !c.take(addressKeys + text):
+		case !c.take(c.addresses + text):
 			why = "provided IP is already allocated"
 		}
 		if why != "" {
@@ -163,14 +162,14 @@ func addressAt(n int) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// ports takes a port of the nodes for each that is asked for, or wanted. Ports of one number and
+// nodePorts takes a port of the nodes for each that is asked for, or wanted. Ports of one number and
 // different protocols share one.
-func (c *claims) ports(s *corev1.Service) {
+func (c *claims) nodePorts(s *corev1.Service) {
 	given := map[int32]int32{} // node ports by port
 	for i := range s.Spec.Ports {
 		if p := &s.Spec.Ports[i]; p.NodePort != 0 {
 			c.port(p.NodePort, specPath.Child("ports").Index(i).Child("nodePort"))
-			or2(given, p.Port, p.NodePort)
+			given[p.Port] = cmp.Or(given[p.Port], p.NodePort)
 		}
 	}
 	for i := range s.Spec.Ports {
@@ -191,7 +190,7 @@ func (c *claims) ports(s *corev1.Service) {
 }
 
 func (c *claims) port(port int32, path *field.Path) {
-	key := portKeys + strconv.Itoa(int(port))
+	key := c.ports + strconv.Itoa(int(port))
 	switch {
 	case slices.Contains(c.had, key) || slices.Contains(c.taken, key):
 	case port < nodePortFirst || port > nodePortLast:
@@ -203,7 +202,7 @@ func (c *claims) port(port int32, path *field.Path) {
 }
 
 func (c *claims) anyPort(s *corev1.Service, path *field.Path) int32 {
-	n, ok := c.free(s, portKeys, nodePortLast-nodePortFirst+1, 0, func(n int) string { return strconv.Itoa(nodePortFirst + n) })
+	n, ok := c.free(s, c.ports, nodePortLast-nodePortFirst+1, 0, func(n int) string { return strconv.Itoa(nodePortFirst + n) })
 	if !ok {
 		c.errs = append(c.errs, field.Invalid(path, 0, "failed to allocate a nodePort: range is full"))
 		return 0
@@ -242,11 +241,4 @@ func (c *claims) free(s *corev1.Service, prefix string, size, reserved int, name
 		}
 	}
 	return 0, false
-}
-
-// or2 puts a value that a map does not have.
-func or2(m map[int32]int32, key, value int32) {
-	if m[key] == 0 {
-		m[key] = value
-	}
 }

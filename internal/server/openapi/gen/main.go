@@ -31,14 +31,26 @@ const source = "k8s.io/kubernetes@v" + health.Kubernetes
 // published are the resources by the key of their document; nil for a document that is about no
 // resource, and is taken whole.
 var published = map[string][]string{
-	"api":                          nil,
-	"api/v1":                       {"namespaces", "configmaps", "secrets"},
-	"apis":                         nil,
-	"apis/apiextensions.k8s.io":    nil,
-	"apis/apiextensions.k8s.io/v1": {"customresourcedefinitions"},
-	"apis/coordination.k8s.io":     nil,
-	"apis/coordination.k8s.io/v1":  {"leases"},
-	"version":                      nil,
+	"api": nil,
+	"api/v1": {
+		"namespaces", "configmaps", "secrets", "serviceaccounts", "events", "pods", "services", "nodes", "endpoints", "limitranges",
+	},
+	"apis":                              nil,
+	"apis/apps":                         nil,
+	"apis/apps/v1":                      {"deployments", "replicasets", "statefulsets"},
+	"apis/batch":                        nil,
+	"apis/batch/v1":                     {"jobs"},
+	"apis/events.k8s.io":                nil,
+	"apis/events.k8s.io/v1":             {"events"},
+	"apis/rbac.authorization.k8s.io":    nil,
+	"apis/rbac.authorization.k8s.io/v1": {"roles", "rolebindings", "clusterroles", "clusterrolebindings"},
+	"apis/scheduling.k8s.io":            nil,
+	"apis/scheduling.k8s.io/v1":         {"priorityclasses"},
+	"apis/apiextensions.k8s.io":         nil,
+	"apis/apiextensions.k8s.io/v1":      {"customresourcedefinitions"},
+	"apis/coordination.k8s.io":          nil,
+	"apis/coordination.k8s.io/v1":       {"leases"},
+	"version":                           nil,
 }
 
 func main() {
