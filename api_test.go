@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -38,7 +39,7 @@ func apiOf(t testing.TB, c *rest.Config, version int) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &http.Transport{TLSClientConfig: tls, Protocols: new(http.Protocols)}
+	tr := &http.Transport{TLSClientConfig: tls, Protocols: new(http.Protocols), ExpectContinueTimeout: time.Minute}
 	tr.Protocols.SetHTTP1(version == 1)
 	tr.Protocols.SetHTTP2(version == 2)
 	t.Cleanup(tr.CloseIdleConnections)

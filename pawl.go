@@ -106,6 +106,7 @@ type Server struct {
 	config *rest.Config
 	parts  *parts
 	http   *http.Server
+	conns  connections
 	logger *slog.Logger
 
 	stop sync.Once
@@ -148,6 +149,7 @@ func startOn(ctx context.Context, c Config, listener net.Listener) (*Server, err
 		return nil, errors.Join(err, p.close())
 	}
 	s.http = httpServer(p, c.Logger)
+	s.http.ConnState = s.conns.changed
 	go s.serve(listener)
 	return s, nil
 }
@@ -229,7 +231,7 @@ func (s *Server) RESTConfig() *rest.Config { return rest.CopyConfig(s.config) }
 func (s *Server) Stop(ctx context.Context) error {
 	s.parts.shuttingDown()
 	go s.parts.server.Drain(ctx)
-	err := s.http.Shutdown(ctx)
+	err := s.conns.shutdown(ctx, s.http)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests were still under way and have been broken off: %w", err), s.http.Close())
 	}
