@@ -13,11 +13,14 @@ import (
 	"reflect"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/pawl-dev/pawl/registry"
 )
 
 // Options say what a [Manager] manages.
@@ -35,6 +38,9 @@ type Options struct {
 	// Reset are the fields that this endpoint puts back whatever is sent: nobody comes to own
 	// them through it (rule H151).
 	Reset *fieldpath.Set
+	// Shape says how the fields of objects are made up. Nil, or what returns nil, means that
+	// nothing is known.
+	Shape func() registry.Shape
 	// Custom kinds may have fields that their schema does not know.
 	Custom bool
 }
@@ -84,6 +90,11 @@ func (m *Manager) types() managedfields.TypeConverter {
 // Update notes that manager made obj of live, and returns obj with managedFields that say
 // so. Live is the stored object; nil if obj comes into being.
 func (m *Manager) Update(live, obj runtime.Object, manager string) (runtime.Object, error) {
+	if was, ok := live.(*unstructured.Unstructured); ok {
+		if is, ok := obj.(*unstructured.Unstructured); ok && m.keep(was, is, manager) {
+			return obj, nil
+		}
+	}
 	fm, err := m.make()
 	if err != nil {
 		return nil, err
@@ -100,6 +111,11 @@ func (m *Manager) Apply(live, config runtime.Object, manager string, force bool)
 		return nil, err
 	}
 	return fm.Apply(m.orEmpty(live), config, manager, force)
+}
+
+// isReset reports whether the endpoint puts a member of the object back whatever is sent.
+func (m *Manager) isReset(member string) bool {
+	return m.o.Reset != nil && m.o.Reset.Members.Has(fieldpath.PathElement{FieldName: &member})
 }
 
 func (m *Manager) orEmpty(live runtime.Object) runtime.Object {

@@ -29,6 +29,8 @@ type Kind struct {
 	FieldLabels      []string           // their names (rule C98)
 	Deprecated       string             // the text of the warning; "" for none (rule C89)
 	OpenAPI          func() (*spec3.OpenAPI, error)
+
+	shape func() registry.Shape // nil if the schema cannot be read
 }
 
 // Compile makes the kind that def describes in that version, under the accepted names, or
@@ -88,6 +90,13 @@ func (d *definition) kind(name string) (*Kind, error) {
 			return builder.BuildOpenAPIV3(d.CustomResourceDefinition, name, builder.Options{IncludeSelectableFields: true})
 		}),
 	}
+	k.shape = sync.OnceValue(func() registry.Shape {
+		st, err := d.schemas[name].structural()
+		if err != nil {
+			return nil
+		}
+		return shapeOf(st.Structural)
+	})
 	if main.hasStatus {
 		k.Status = newStatusStrategy(main)
 	}

@@ -16,7 +16,7 @@ import (
 func (k *Kind) ownership(subresource string) registry.Ownership {
 	o := ownership.Options{
 		Kind: k.GroupVersionKind, Subresource: subresource, New: k.Form.New, Schemas: k.schemas,
-		Convert: ownership.Unconverted{}, Custom: true,
+		Convert: ownership.Unconverted{}, Custom: true, Shape: k.shape,
 	}
 	switch {
 	case subresource == "status":

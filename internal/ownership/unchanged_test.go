@@ -1,0 +1,196 @@
+package ownership
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/pawl-dev/pawl/registry"
+)
+
+const gearSchema = `{"type":"object","x-kubernetes-group-version-kind":[{"group":"example.com","version":"v1","kind":"Gear"}],
+"properties":{"apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{"type":"object","properties":{
+  "labels":{"type":"object","additionalProperties":{"type":"string"}},"name":{"type":"string"},"managedFields":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}},
+"spec":{"type":"object","properties":{
+  "size":{"type":"integer"},"color":{"type":"string"},"on":{"type":"boolean"},
+  "tags":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"},
+  "plain":{"type":"array","items":{"type":"object","properties":{"x":{"type":"integer"}}},"x-kubernetes-list-type":"atomic"},
+  "box":{"type":"object","x-kubernetes-map-type":"atomic","properties":{"x":{"type":"integer"}}},
+  "free":{"type":"object","additionalProperties":{"type":"string"}},
+  "parts":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","properties":{
+    "name":{"type":"string"},"teeth":{"type":"integer"},"deep":{"type":"object","properties":{"y":{"type":"string"}}}}}}}},
+"status":{"type":"object","properties":{"phase":{"type":"string"},"count":{"type":"integer"}}}}}`
+
+// schemaShape is a registry.Shape over an OpenAPI schema.
+type schemaShape struct{ s spec.Schema }
+
+func (s schemaShape) Member(name string) registry.Shape {
+	if p, ok := s.s.Properties[name]; ok {
+		return schemaShape{p}
+	}
+	if s.s.AdditionalProperties != nil && s.s.AdditionalProperties.Schema != nil {
+		return schemaShape{*s.s.AdditionalProperties.Schema}
+	}
+	return nil
+}
+func (s schemaShape) Atomic() bool { return s.s.Extensions["x-kubernetes-map-type"] == "atomic" }
+func (s schemaShape) Keys() []string {
+	if s.s.Extensions["x-kubernetes-list-type"] != "map" {
+		return nil
+	}
+	return []string{"name"}
+}
+func (s schemaShape) Item() registry.Shape { return schemaShape{*s.s.Items.Schema} }
+
+func gears(t *testing.T, subresource string) *Manager {
+	t.Helper()
+	s := &spec.Schema{}
+	if err := json.Unmarshal([]byte(gearSchema), s); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{
+		Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gear"}, Subresource: subresource,
+		New:     func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} },
+		Schemas: func() (map[string]*spec.Schema, error) { return map[string]*spec.Schema{"com.example.v1.Gear": s}, nil },
+		Shape:   func() registry.Shape { return schemaShape{*s} },
+		Convert: Unconverted{}, Custom: true, Reset: fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
+	}
+	if subresource != "" {
+		o.Reset = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
+	}
+	return New(o)
+}
+
+// stock is what the field manager alone makes of an update.
+func stock(t *testing.T, m *Manager, live, obj runtime.Object, manager string) runtime.Object {
+	t.Helper()
+	fm, err := m.make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fm.UpdateNoErrors(m.orEmpty(live), obj, manager)
+}
+
+// mutate makes a change such as clients make, of a scalar most of the time.
+func mutate(rng *rand.Rand, obj *unstructured.Unstructured) {
+	set := func(v any, path ...string) { _ = unstructured.SetNestedField(obj.Object, v, path...) }
+	n := int64(rng.IntN(5))
+	switch rng.IntN(14) {
+	case 0, 1, 2:
+		set(n, "spec", "size")
+	case 3:
+		set(fmt.Sprint("c", n), "spec", "color")
+	case 4:
+		set(n%2 == 0, "spec", "on")
+	case 5:
+		set([]any{fmt.Sprint("t", n), "t9"}, "spec", "tags")
+	case 6:
+		set([]any{map[string]any{"x": n}}, "spec", "plain")
+	case 7:
+		set(map[string]any{"x": n}, "spec", "box")
+	case 8:
+		set(fmt.Sprint("v", n), "spec", "free", fmt.Sprint("k", n))
+	case 9, 10:
+		parts := []any{}
+		for i := range 1 + rng.IntN(2) {
+			parts = append(parts, map[string]any{"name": fmt.Sprint("p", i), "teeth": n, "deep": map[string]any{"y": fmt.Sprint(n)}})
+		}
+		set(parts, "spec", "parts")
+	case 11:
+		set(fmt.Sprint("l", n), "metadata", "labels", "a")
+	case 12:
+		unstructured.RemoveNestedField(obj.Object, "spec", "color")
+	case 13:
+		set(n, "status", "count")
+	}
+}
+
+// withoutTimes is an object's managedFields with times left out.
+func withoutTimes(obj runtime.Object) []metav1.ManagedFieldsEntry {
+	entries := obj.(*unstructured.Unstructured).GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
+	}
+	return entries
+}
+
+// Whatever keep keeps, the field manager would have kept.
+func TestKeepAgreesWithTheFieldManager(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	main, status := gears(t, ""), gears(t, "status")
+	kept, all := 0, 0
+	for range 60 {
+		var live runtime.Object
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gear", "metadata": map[string]any{"name": "a"},
+			"spec": map[string]any{"size": int64(1), "color": "red"}, "status": map[string]any{"phase": "new"}}}
+		live = stock(t, main, nil, obj, "ann")
+		for range 40 {
+			m := main
+			if rng.IntN(4) == 0 {
+				m = status
+			}
+			manager := []string{"ann", "ann", "ann", "bob"}[rng.IntN(4)]
+			next := live.DeepCopyObject().(*unstructured.Unstructured)
+			for range rng.IntN(3) {
+				mutate(rng, next)
+			}
+			if rng.IntN(3) == 0 {
+				next.SetManagedFields(nil) // as clients do that do not know of them
+			}
+			want := stock(t, m, live.DeepCopyObject(), next.DeepCopyObject(), manager)
+			all++
+			fast := next.DeepCopyObject().(*unstructured.Unstructured)
+			if m.keep(live.(*unstructured.Unstructured), fast, manager) {
+				kept++
+				if got := withoutTimes(fast); !reflect.DeepEqual(got, withoutTimes(want)) {
+					t.Fatalf("keep and the field manager differ:\nlive %v\nnext %v\nkeep %v\nwant %v", live, next, got, withoutTimes(want))
+				}
+			} else if !reflect.DeepEqual(fast, next) {
+				t.Fatal("keep refused an update, and changed it")
+			}
+			live = want
+			if rng.IntN(10) == 0 {
+				applied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gear", "metadata": map[string]any{"name": "a"}}}
+				mutate(rng, applied)
+				if out, err := main.Apply(live, applied, "cat", true); err == nil {
+					live = out
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d updates were kept", kept, all)
+	if kept < all/10 {
+		t.Errorf("only %d of %d updates were kept: the test says nothing", kept, all)
+	}
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	t := &testing.T{}
+	m := gears(t, "")
+	first := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gear", "metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{"size": int64(1), "color": "red", "parts": []any{map[string]any{"name": "p", "teeth": int64(3)}}}}}
+	live := stock(t, m, nil, first, "ann")
+	next := live.DeepCopyObject().(*unstructured.Unstructured)
+	_ = unstructured.SetNestedField(next.Object, int64(2), "spec", "size")
+	b.Run("kept", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := m.Update(live, next.DeepCopyObject(), "ann"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("stock", func(b *testing.B) {
+		for b.Loop() {
+			stock(t, m, live, next.DeepCopyObject(), "ann")
+		}
+	})
+}
