@@ -144,7 +144,7 @@ func (t *Table) Modify(ctx context.Context, namespace, name string, dryRun bool,
 		if done == nil {
 			done = t.turns.take(ctx, key)
 		}
-		at = kv.Any
+		at = afterLosing(err)
 	}
 }
 
