@@ -130,10 +130,21 @@ const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 // state is everything that is stored, and the revision of the store.
 func (a *api) state() string {
 	a.t.Helper()
+	var lists []string
+	for gv, resources := range a.catalogue() {
+		base := "/apis/" + gv[0] + "/" + gv[1] + "/"
+		if gv[0] == "" {
+			base = "/api/" + gv[1] + "/"
+		}
+		for _, r := range resources {
+			if slices.Contains(r.Verbs, "list") {
+				lists = append(lists, base+r.Name)
+			}
+		}
+	}
+	slices.Sort(lists)
 	var all strings.Builder
-	for _, path := range []string{
-		"/api/v1/namespaces", "/api/v1/configmaps", "/api/v1/secrets", "/apis/coordination.k8s.io/v1/leases", definitions, "/apis/pawl.test/v1/widgets",
-	} {
+	for _, path := range lists {
 		all.WriteString(a.must("GET", path, "").text)
 	}
 	return all.String()
