@@ -75,6 +75,12 @@ func TestConflictsAreExplained(t *testing.T) {
 			s.by("one", "update", "", set("x", "1"))
 			s.by("two", "apply", "", set("x", "2"))
 		}, set("mine", "y"), false, false, []string{`.data.x: changed by "two" (Apply, ` + second + `)` + untouched}},
+		{"of two fields the earlier writer changed both, and the later one of them", func(s *stand) {
+			s.by("one", "update", "", func(cm *configMap) { set("x", "1")(cm); set("y", "1")(cm) })
+			s.by("two", "update", "", set("x", "2"))
+		}, set("mine", "y"), false, false, []string{
+			`.data.x: changed by "two" (Update, ` + second + `)` + untouched, `.data.y: changed by "one" (Update, ` + first + `)` + untouched,
+		}},
 		{"a later change elsewhere does not make it the later one's", func(s *stand) {
 			s.by("one", "apply", "", set("x", "1"))
 			s.by("two", "update", "", func(cm *configMap) {
@@ -118,6 +124,10 @@ func TestConflictsAreExplained(t *testing.T) {
 			s.by("editor", "update", "", func(cm *configMap) { cm.OwnerReferences[0].Name = "SECRET" })
 		}, func(cm *configMap) { cm.OwnerReferences[1].Name = "mine" }, false, false,
 			[]string{`.metadata.ownerReferences[uid="u1"].name: changed by "editor" (Update, ` + first + `)` + untouched}},
+		{"a list was put in another order, and this write changes an item of it", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { slices.Reverse(cm.OwnerReferences) })
+		}, func(cm *configMap) { cm.OwnerReferences[1].Name = "mine" }, false, false,
+			[]string{`.metadata.ownerReferences: changed by "editor" (Update, ` + first + `)` + touch}},
 		{"a patch that names a version touches what it changes in what is there", func(s *stand) {
 			s.by("editor", "update", "", func(cm *configMap) { set("one", "x")(cm); set("two", "x")(cm); set("three", "x")(cm) })
 		}, func(cm *configMap) { set("two", "x")(cm); set("three", "y")(cm); set("mine", "y")(cm) }, true, false, []string{

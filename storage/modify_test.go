@@ -339,9 +339,13 @@ func TestTurnsAreFirstComeFirstServed(t *testing.T) {
 		if len(order) != 0 {
 			t.Fatalf("%v went before the first was done", order)
 		}
+		began := time.Now()
 		first()
 		first() // twice is harmless
 		wg.Wait()
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("they waited %v for turns that were theirs", waited)
+		}
 		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
 			t.Errorf("went in the order %v", order)
 		}
