@@ -20,10 +20,12 @@ var layers = [][]string{
 	{"internal/controller"},
 	{"internal/admission", "internal/auth", "internal/pki"},
 	{"internal/resource"},
+	{"internal/ownership"},
 	{"registry"},
 	{"storage"},
 	{"kv"},
-	{"internal/patch"}, // knows only JSON
+	{"internal/patch", "internal/table"}, // know forms, and nothing of pawl
+	{"internal/table"}, // knows only types of objects
 }
 
 // aside are folders that belong to no layer: the tools of tests. Only tests import them.
