@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/resource/crd"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/openapi"
+	"github.com/pawl-dev/pawl/internal/table"
 	"github.com/pawl-dev/pawl/kv/local"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
@@ -165,6 +166,7 @@ func (p *parts) wireDefinitions() {
 		StorageVersion: crd.DefinitionKind.Version,
 		Versions: []*resource.Version{{
 			Name: crd.DefinitionKind.Version, Form: crd.DefinitionForm{}, Store: store("", strategy, settled),
+			Columns: func() *table.Columns { return table.Of(crd.DefinitionKind) },
 			Subresources: map[string]*resource.Subresource{"status": {
 				Name: "status", Kind: crd.DefinitionKind.Kind, Verbs: []string{"get", "patch", "update"}, Store: store("status", crd.StatusStrategy{}, settled),
 			}},

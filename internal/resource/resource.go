@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/spec3"
 
+	"github.com/pawl-dev/pawl/internal/table"
 	"github.com/pawl-dev/pawl/registry"
 )
 
@@ -74,6 +75,9 @@ type Version struct {
 	Subresources map[string]*Subresource
 	// FieldLabels are the selectable fields beyond metadata.name and metadata.namespace.
 	FieldLabels []string
+	// Columns returns what a table shows of the objects; it is asked for each table. Nil for
+	// the columns that any kind has (rule H219).
+	Columns func() *table.Columns
 	// Deprecated is the text of the Warning that each request gets; "" for none (rule C89).
 	Deprecated string
 	// OpenAPI returns the paths and schemas of this version alone; it is asked when a client
@@ -87,6 +91,8 @@ type Subresource struct {
 	Kind  string // of what is read and written; that of the resource for status
 	Store *registry.Store
 	Verbs []string // get, patch, update
+	// Scale, if this is a scale, is how it is made of the object that Store holds.
+	Scale *Scale
 }
 
 // A Form is how the objects of one version look to clients. It is safe for concurrent use.

@@ -36,7 +36,9 @@ type call struct {
 	ver       *resource.Version
 	store     *registry.Store
 	form      resource.Form
+	scale     *resource.Scale // of the object, if that is what the path names
 	look      look
+	headed    bool // the columns of a table have been described
 	warnings  *warnings
 }
 
@@ -53,7 +55,11 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, rt route,
 		c.fail(apierrors.NewBadRequest(fmt.Sprintf("the query of the request URL does not parse: %v", err)))
 		return
 	}
-	if c.look, err = negotiate(r, c.form.Typed() != nil && s.protobuf != nil, rt.verb == "watch"); err != nil {
+	o := offer{protobuf: c.form.Typed() != nil && s.protobuf != nil, metadata: s.protobuf != nil, watch: rt.verb == "watch"}
+	if c.look, err = negotiate(r, o); err == nil {
+		err = c.checkRendering()
+	}
+	if err != nil {
 		c.fail(err)
 		return
 	}
@@ -93,6 +99,9 @@ func (c *call) find() (func(*call) error, bool) {
 			return nil, c.noSubresource()
 		}
 		c.store = sub.Store
+		if c.scale = sub.Scale; c.scale != nil {
+			c.form = c.scale.Form()
+		}
 		if !slices.Contains(sub.Verbs, c.rt.verb) {
 			return nil, c.notAllowed()
 		}

@@ -26,6 +26,8 @@ var mediaTypes = []string{mediaJSON, mediaYAML, mediaProtobuf}
 type look struct {
 	media  string
 	pretty bool
+	gzip   bool      // the client takes compressed answers
+	as     rendering // what is shown of objects
 }
 
 // A clause is one alternative of an Accept header.
@@ -65,24 +67,44 @@ func parseAccept(header string) []clause {
 	return clauses
 }
 
+// An offer is what there is to choose from.
+type offer struct {
+	protobuf bool // of the objects
+	metadata bool // of metadata, in protobuf
+	watch    bool
+}
+
+// serves reports whether a rendering is to be had in an encoding.
+func (o offer) serves(media string, a rendering) bool {
+	switch {
+	case media == mediaYAML:
+		return !o.watch
+	case media != mediaProtobuf:
+		return true
+	case a.kind == asTable:
+		return false
+	case a.metadata():
+		return o.metadata
+	}
+	return o.protobuf
+}
+
 // negotiate finds how the answer is to look: the first clause that can be served (rules H51
-// to H56). Forms that are made from an object by a parameter "as" are not served yet, and
-// neither is protobuf of custom resources.
-func negotiate(r *http.Request, protobuf, watch bool) (look, error) {
+// to H56).
+func negotiate(r *http.Request, o offer) (look, error) {
 	clauses := parseAccept(r.Header.Get("Accept"))
 	known := false
 	for _, c := range clauses {
 		media, ok := concrete(c.media)
 		known = known || ok
-		if !ok || c.params["as"] != "" || media == mediaProtobuf && !protobuf || media == mediaYAML && watch {
-			continue
+		if a, exists := c.rendering(); ok && exists && o.serves(media, a) {
+			return look{media: media, pretty: media == mediaJSON && wantsPretty(r, c), gzip: takesGzip(r), as: a}, nil
 		}
-		return look{media: media, pretty: media == mediaJSON && wantsPretty(r, c)}, nil
 	}
 	if !known {
 		return look{media: mediaJSON}, notAcceptable("406: Not Acceptable\n\nAvailable representations: "+strings.Join(mediaTypes, ", "), &metav1.StatusDetails{})
 	}
-	return look{media: errorMedia(clauses)}, notAcceptable("only the following media types are accepted: "+acceptedList(watch), nil)
+	return look{media: errorMedia(clauses)}, notAcceptable("only the following media types are accepted: "+acceptedList(o.watch), nil)
 }
 
 // errorMedia is the encoding of the answer when no clause can be served: that of the first

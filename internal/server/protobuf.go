@@ -15,8 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// listOf is a page as an object of the resource's list type.
+// listOf is a page as an object: of the resource's list type, or a list of metadata.
 func (c *call) listOf(page *storage.Page) (runtime.Object, error) {
+	if c.look.as.metadata() {
+		return c.partialList(page)
+	}
 	kind := c.form.GroupVersionKind().GroupVersion().WithKind(c.listKind())
 	list, err := c.s.scheme.New(kind)
 	if err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -56,7 +57,7 @@ func (c *call) sendPage(page *storage.Page) error {
 		if i > 0 {
 			data = append(data, ',')
 		}
-		if data, err = c.appendVersion(data, v, !c.res.Custom); err != nil {
+		if data, err = c.appendItem(data, v); err != nil {
 			return err
 		}
 	}
@@ -74,40 +75,56 @@ func (c *call) streamPage(page *storage.Page) error {
 	if err != nil {
 		return err
 	}
-	sent := false
+	var body io.WriteCloser // nil until the answer has begun
 	for i, v := range page.Items {
 		if i > 0 {
 			data = append(data, ',')
 		}
-		if data, err = c.appendVersion(data, v, !c.res.Custom); err != nil {
-			if sent {
+		if data, err = c.appendItem(data, v); err != nil {
+			if body != nil {
 				panic(http.ErrAbortHandler) // a list that breaks off must not look whole
 			}
 			return err
 		}
-		if len(data) >= chunk {
-			if !sent {
-				c.w.Header().Set("Content-Type", mediaJSON)
-				sent = true
-			}
-			if _, err := c.w.Write(data); err != nil {
-				return nil // the client has gone
-			}
-			data = data[:0]
+		if len(data) < chunk || body == nil && c.look.gzip && len(data) <= gzipLeast {
+			continue
 		}
+		if body == nil {
+			body = c.begin(len(data))
+		}
+		if _, err := body.Write(data); err != nil {
+			return nil // the client has gone
+		}
+		data = data[:0]
 	}
 	data = append(data, "]}\n"...)
-	if !sent {
-		send(c.w, mediaJSON, http.StatusOK, data)
+	if body == nil {
+		send(c.w, c.look, mediaJSON, http.StatusOK, data)
 		return nil
 	}
-	_, _ = c.w.Write(data)
+	_, _ = body.Write(data)
+	_ = body.Close()
 	return nil
+}
+
+// begin begins the answer to a list that is at least so long.
+func (c *call) begin(least int) io.WriteCloser {
+	c.w.Header().Set("Content-Type", mediaJSON)
+	if c.look.gzip && least > gzipLeast {
+		return zipped(c.w)
+	}
+	return plain{c.w}
 }
 
 // appendHead appends a list up to the bracket that opens its items. A custom resource's list
 // shows an empty continue where a built-in's leaves it out.
 func (c *call) appendHead(dst []byte, page *storage.Page) ([]byte, error) {
+	switch {
+	case c.look.as.kind == asTable:
+		return c.appendTableHead(dst, pageMeta(page))
+	case c.look.as.metadata():
+		return c.appendPartialHead(dst, page)
+	}
 	dst = append(dst, `{"kind":`...)
 	dst = strconv.AppendQuote(dst, c.listKind())
 	dst = append(dst, `,"apiVersion":`...)
@@ -137,7 +154,7 @@ func (c *call) listKind() string {
 	return c.res.Kind + "List"
 }
 
-// sendProtobufPage answers with a list of a built-in in protobuf.
+// sendProtobufPage answers with a list in protobuf: of a built-in, or of metadata.
 func (c *call) sendProtobufPage(page *storage.Page) error {
 	list, err := c.listOf(page)
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *Server) respondStatus(w http.ResponseWriter, l look, st metav1.Status) 
 	if l.media == mediaProtobuf && s.protobuf != nil {
 		var buf bytes.Buffer
 		if err := s.protobuf.Encode(&st, &buf); err == nil {
-			send(w, mediaProtobuf, code, buf.Bytes())
+			send(w, l, mediaProtobuf, code, buf.Bytes())
 			return
 		}
 	}
@@ -120,7 +120,7 @@ func (s *Server) respondJSON(w http.ResponseWriter, l look, code int, data []byt
 	switch {
 	case l.media == mediaYAML:
 		if y, err := yaml.JSONToYAML(data); err == nil {
-			send(w, mediaYAML, code, y)
+			send(w, l, mediaYAML, code, y)
 			return
 		}
 	case l.pretty:
@@ -129,28 +129,24 @@ func (s *Server) respondJSON(w http.ResponseWriter, l look, code int, data []byt
 			data = append(buf.Bytes(), '\n')
 		}
 	}
-	send(w, mediaJSON, code, data)
-}
-
-func send(w http.ResponseWriter, media string, code int, data []byte) {
-	w.Header().Set("Content-Type", media)
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	w.WriteHeader(code)
-	_, _ = w.Write(data) // a client that has gone needs no answer
+	send(w, l, mediaJSON, code, data)
 }
 
 // sendVersion answers with one version of an object.
 func (c *call) sendVersion(code int, v storage.Version) error {
+	if c.scale != nil {
+		return c.sendScale(code, v)
+	}
 	c.warnings.send(c.w.Header())
 	if c.look.media != mediaProtobuf {
-		data, err := c.appendVersion(nil, v, false)
+		data, err := c.appendVersion(nil, v)
 		if err != nil {
 			return err
 		}
 		c.s.respondJSON(c.w, c.look, code, data)
 		return nil
 	}
-	obj, err := v.Object()
+	obj, err := c.shown(v)
 	if err != nil {
 		return err
 	}
@@ -161,9 +157,13 @@ func (c *call) sendVersion(code int, v storage.Version) error {
 func (c *call) sendObject(code int, obj runtime.Object) error {
 	c.warnings.send(c.w.Header())
 	if c.look.media == mediaProtobuf {
+		obj, err := c.shownOf(obj)
+		if err != nil {
+			return err
+		}
 		return c.sendProtobuf(code, obj)
 	}
-	data, err := c.form.Encode(obj)
+	data, err := c.appendObject(nil, obj)
 	if err != nil {
 		return err
 	}
@@ -176,13 +176,68 @@ func (c *call) sendProtobuf(code int, obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	send(c.w, mediaProtobuf, code, data)
+	send(c.w, c.look, mediaProtobuf, code, data)
 	return nil
 }
 
-// appendVersion appends a version's JSON: as stored if that is its form, made anew if not.
+// shown is what is shown of a version, for protobuf.
+func (c *call) shown(v storage.Version) (runtime.Object, error) {
+	if c.look.as.metadata() {
+		return c.partial(v)
+	}
+	return v.Object()
+}
+
+// shownOf is what is shown of an object that is not stored.
+func (c *call) shownOf(obj runtime.Object) (runtime.Object, error) {
+	if c.look.as.metadata() {
+		return c.partialOf(obj)
+	}
+	return obj, nil
+}
+
+// appendVersion appends the JSON of what is shown of one version.
+func (c *call) appendVersion(dst []byte, v storage.Version) ([]byte, error) {
+	switch {
+	case c.look.as.kind == asTable:
+		return c.appendTable(dst, v)
+	case c.look.as.metadata():
+		return c.appendPartial(dst, v)
+	}
+	return c.appendWhole(dst, v, false)
+}
+
+// appendObject does so of an object that is not stored.
+func (c *call) appendObject(dst []byte, obj runtime.Object) ([]byte, error) {
+	if c.look.as.kind == asTable {
+		return c.appendTableOf(dst, obj)
+	}
+	if c.look.as.metadata() {
+		p, err := c.partialOf(obj)
+		if err != nil {
+			return dst, err
+		}
+		data, err := json.Marshal(p)
+		return append(dst, data...), err
+	}
+	data, err := c.form.Encode(obj)
+	return append(dst, data...), err
+}
+
+// appendItem appends the JSON of what a list shows of a version.
+func (c *call) appendItem(dst []byte, v storage.Version) ([]byte, error) {
+	switch {
+	case c.look.as.kind == asTable:
+		return c.appendRow(dst, v)
+	case c.look.as.metadata():
+		return c.appendPartial(dst, v)
+	}
+	return c.appendWhole(dst, v, !c.res.Custom)
+}
+
+// appendWhole appends a version's JSON: as stored if that is its form, made anew if not.
 // An item of a built-in's list is without kind and apiVersion (rule H63).
-func (c *call) appendVersion(dst []byte, v storage.Version, item bool) ([]byte, error) {
+func (c *call) appendWhole(dst []byte, v storage.Version, item bool) ([]byte, error) {
 	if data, ok := v.AppendJSON(dst, item); ok {
 		return data, nil
 	}

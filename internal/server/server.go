@@ -29,7 +29,7 @@ const (
 	answerMax    = 30 * time.Second // that a client may take for the answer, after that
 )
 
-// Config is what a [Server] is made of. All but Scheme and Logger are needed.
+// Config is what a [Server] is made of. All but Scheme, Logger and Now are needed.
 type Config struct {
 	Catalogue  *resource.Registry
 	Authorizer auth.Authorizer
@@ -39,6 +39,7 @@ type Config struct {
 	// can be sent as protobuf. Nil if there are none.
 	Scheme *runtime.Scheme
 	Logger *slog.Logger
+	Now    func() time.Time // by which ages in tables are told; time.Now if nil
 }
 
 // A Server answers requests whose sender is known: it belongs behind an [auth.Gate].
@@ -49,6 +50,7 @@ type Server struct {
 	scheme     *runtime.Scheme
 	protobuf   runtime.Serializer // nil without a scheme
 	logger     *slog.Logger
+	now        func() time.Time
 
 	mu       sync.Mutex // guards what follows
 	draining chan struct{}
@@ -59,11 +61,14 @@ type Server struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		catalogue: c.Catalogue, authorizer: c.Authorizer, other: c.Other, scheme: c.Scheme, logger: c.Logger,
+		catalogue: c.Catalogue, authorizer: c.Authorizer, other: c.Other, scheme: c.Scheme, logger: c.Logger, now: c.Now,
 		draining: make(chan struct{}), drained: make(chan struct{}),
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
 	}
 	if s.scheme != nil {
 		s.protobuf = protobuf.NewSerializer(s.scheme, s.scheme)

@@ -180,7 +180,7 @@ func (s *stream) flush() {
 // event appends one event with an object.
 func (s *stream) event(kind string, v storage.Version) error {
 	if s.c.look.media == mediaProtobuf {
-		obj, err := v.Object()
+		obj, err := s.c.shown(v)
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (s *stream) event(kind string, v storage.Version) error {
 	s.buf = append(s.buf, kind...)
 	s.buf = append(s.buf, `","object":`...)
 	var err error
-	if s.buf, err = s.c.appendVersion(s.buf, v, false); err != nil {
+	if s.buf, err = s.c.appendVersion(s.buf, v); err != nil {
 		s.buf = s.buf[:start]
 		return err
 	}
@@ -248,12 +248,16 @@ func (s *stream) mark(rev kv.Revision, annotations map[string]string) {
 		return
 	}
 	if s.c.look.media == mediaProtobuf {
+		obj, err := s.c.shownOf(obj)
+		if err != nil {
+			return
+		}
 		if buf, err := s.c.appendProtobufEvent(s.buf, "BOOKMARK", obj); err == nil {
 			s.buf = buf
 		}
 		return
 	}
-	data, err := s.c.form.Encode(obj)
+	data, err := s.c.appendObject(nil, obj)
 	if err != nil {
 		return
 	}

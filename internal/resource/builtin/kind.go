@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pawl-dev/pawl/internal/resource"
+	"github.com/pawl-dev/pawl/internal/table"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
 )
@@ -91,6 +92,7 @@ func (k Kind) Resource(newStore func(k Kind, subresource string, s registry.Stra
 		Store:        newStore(k, "", k.Strategy),
 		Subresources: make(map[string]*resource.Subresource, len(k.Subresources)),
 		FieldLabels:  slices.Clone(k.FieldLabels),
+		Columns:      func() *table.Columns { return table.Of(k.GroupVersionKind()) },
 	}
 	for _, sub := range k.Subresources {
 		v.Subresources[sub.Name] = &resource.Subresource{
