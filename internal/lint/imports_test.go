@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"storage"},
 	{"kv"},
 	{"internal/patch", "internal/table"}, // know forms, and nothing of pawl
-	{"internal/table"}, // knows only types of objects
+	{"internal/table"},                   // knows only types of objects
 }
 
 // aside are folders that belong to no layer: the tools of tests. Only tests import them.
