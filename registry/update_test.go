@@ -504,7 +504,7 @@ func TestStatusKeepsMetadata(t *testing.T) {
 	sent := with(old.DeepCopy(), func(cm *corev1.ConfigMap) {
 		cm.Labels, cm.Annotations, cm.Finalizers = map[string]string{"l": "new"}, map[string]string{"a": "new"}, []string{"x.y/z"}
 		cm.Data, cm.BinaryData = map[string]string{"is": "new"}, map[string][]byte{"status": []byte("good")}
-		cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+		cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 	})
 	res, err := s.statusOf.Update(t.Context(), "ns", "a", Exactly(sent), UpdateOptions{})
 	if err != nil {

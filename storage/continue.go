@@ -73,9 +73,10 @@ const (
 
 // expired turns an [Expired] error of a read into the one that a list gives.
 func (f From) expired(e *Error, start string) *Error {
-	e.Listing, e.Err = true, errors.New(listExpired)
+	e.Listing = true
+	e.Err = errors.New(listExpired) //lint:ignore ST1005 the reference's words
 	if f.kind == continued {
-		e.Err = errors.New(continueExpired)
+		e.Err = errors.New(continueExpired) //lint:ignore ST1005 the reference's words
 		e.Continue = encodeToken(start, latestPage)
 	}
 	return e
