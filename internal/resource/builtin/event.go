@@ -227,7 +227,6 @@ func wrongEventAfter(e, old *corev1.Event) (errs field.ErrorList) {
 	if !equality.Semantic.DeepEqual(e.Series, old.Series) {
 		errs = append(errs, wrongSeries(e)...)
 	}
-	was, is := old.EventTime.Truncate(time.Microsecond).UTC(), e.EventTime.Truncate(time.Microsecond).UTC()
 	for _, part := range []struct {
 		name    string
 		is, was any
@@ -235,10 +234,15 @@ func wrongEventAfter(e, old *corev1.Event) (errs field.ErrorList) {
 		{"involvedObject", e.InvolvedObject, old.InvolvedObject}, {"reason", e.Reason, old.Reason}, {"message", e.Message, old.Message},
 		{"source", e.Source, old.Source}, {"firstTimestamp", e.FirstTimestamp, old.FirstTimestamp},
 		{"lastTimestamp", e.LastTimestamp, old.LastTimestamp}, {"count", e.Count, old.Count}, {"type", e.Type, old.Type},
-		{"eventTime", is, was}, {"action", e.Action, old.Action}, {"related", e.Related, old.Related},
+		{"eventTime", toMicroseconds(e.EventTime), toMicroseconds(old.EventTime)}, {"action", e.Action, old.Action}, {"related", e.Related, old.Related},
 		{"reportingController", e.ReportingController, old.ReportingController}, {"reportingInstance", e.ReportingInstance, old.ReportingInstance},
 	} {
 		errs = append(errs, validation.ValidateImmutableField(part.is, part.was, field.NewPath(part.name))...)
 	}
 	return errs
+}
+
+// toMicroseconds is a time as far as JSON tells it: protobuf tells more.
+func toMicroseconds(t metav1.MicroTime) metav1.MicroTime {
+	return metav1.NewMicroTime(t.Truncate(time.Microsecond).UTC())
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/pawl-dev/pawl/storage"
 )
 
+// kindOf returns the kind of that name; Event.events.k8s.io names the group too.
 func kindOf(t testing.TB, name string) Kind {
 	t.Helper()
 	for _, k := range Kinds() {
-		if k.Kind == name {
+		if k.Kind == name || k.GroupVersionKind().GroupKind().String() == name {
 			return k
 		}
 	}
@@ -93,6 +94,9 @@ func TestWhatDoesNotDecode(t *testing.T) {
 func TestStoredJSON(t *testing.T) {
 	seen := map[storage.Fingerprint]string{}
 	for _, k := range Kinds() {
+		if k.view != nil {
+			continue // stored as another kind
+		}
 		t.Run(k.Kind, func(t *testing.T) {
 			f, c := k.Form(), k.Codec()
 			obj, _, err := f.Decode([]byte(`{"metadata":{"name":"a","namespace":"b","uid":"c"}}`))

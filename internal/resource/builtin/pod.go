@@ -183,4 +183,3 @@ func wrongGatesAfter(is, was []corev1.PodSchedulingGate, path *field.Path) (errs
 	}
 	return errs
 }
-

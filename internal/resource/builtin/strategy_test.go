@@ -5,8 +5,10 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,16 +42,19 @@ func read(t testing.TB, kind, document string) runtime.Object {
 	if document == "" {
 		return nil
 	}
-	obj, err := kindOf(t, kind).Codec().Decode([]byte(document))
+	obj, _, err := kindOf(t, kind).Form().Decode([]byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return obj
 }
 
-// TestWrites tells what becomes of what a client sends. What is stored before is old.
+// A write is what becomes of what a client sends through one door of a kind. What is stored
+// before is old; want is what is stored then or, where that is asked, what is wrong with it.
+type write struct{ name, kind, sub, old, sent, want string }
+
 func TestWrites(t *testing.T) {
-	for _, tt := range []struct{ name, kind, sub, old, sent, want string }{
+	writes(t, []write{
 		{"rule B27: a new namespace is active, held, and labelled with its name", "Namespace", "", "",
 			`{"metadata":{"name":"a"},"status":{"phase":"Terminating","conditions":[{"type":"x","status":"True"}]}}`,
 			`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","labels":{"kubernetes.io/metadata.name":"a"}},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`},
@@ -75,7 +80,11 @@ func TestWrites(t *testing.T) {
 		{"rule B8: neither a new ConfigMap nor a changed one has a generation", "ConfigMap", "",
 			`{"metadata":{"name":"a"}}`, `{"metadata":{"name":"a"},"data":{"k":"v"}}`,
 			`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"},"data":{"k":"v"}}`},
-	} {
+	})
+}
+
+func writes(t *testing.T, all []write) {
+	for _, tt := range all {
 		t.Run(tt.name, func(t *testing.T) {
 			s, obj, old := door(t, tt.kind, tt.sub), read(t, tt.kind, tt.sent), read(t, tt.kind, tt.old)
 			if old == nil {
@@ -90,6 +99,61 @@ func TestWrites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A part is one value, found by a path such as spec.ports.0.port, of what is stored after a write:
+// its JSON, "" if there is none.
+type part struct{ name, kind, sub, old, sent, path, want string }
+
+func parts(t *testing.T, all []part) {
+	for _, tt := range all {
+		t.Run(tt.name, func(t *testing.T) {
+			s, obj, old := door(t, tt.kind, tt.sub), read(t, tt.kind, tt.sent), read(t, tt.kind, tt.old)
+			if old == nil {
+				s.PrepareForCreate(t.Context(), obj)
+			} else {
+				s.PrepareForUpdate(t.Context(), obj, old)
+			}
+			s.Canonicalize(obj)
+			if got := partOf(t, kindOf(t, tt.kind), obj, tt.path); got != tt.want {
+				t.Errorf("%s: got %s, want %s", tt.path, got, tt.want)
+			}
+		})
+	}
+}
+
+func partOf(t *testing.T, k Kind, obj runtime.Object, path string) string {
+	t.Helper()
+	data, err := k.Form().Encode(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value any
+	if err := json.Unmarshal(data, &value); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range strings.Split(path, ".") {
+		switch in := value.(type) {
+		case map[string]any:
+			value = in[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(in) {
+				t.Fatalf("%s is no index of %v", step, in)
+			}
+			value = in[i]
+		default:
+			value = nil
+		}
+	}
+	if value == nil {
+		return ""
+	}
+	data, err = json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 func TestObjectsMadeInGoGetTheirDefaultsToo(t *testing.T) {
@@ -108,7 +172,7 @@ func TestWhatIsWrong(t *testing.T) {
 	const terminating = `{"metadata":{"name":"a","deletionTimestamp":"2020-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Terminating"}}`
 	const immutable = `{"metadata":{"name":"a"},"immutable":true,"data":{"k":"dg=="}}`
 	mebibyte := strings.Repeat("x", 1<<20)
-	for _, tt := range []struct{ name, kind, sub, old, sent, want string }{
+	refusals(t, []write{
 		{"a new namespace may bring finalizers with a domain", "Namespace", "", "", `{"metadata":{"name":"a"},"spec":{"finalizers":["x.example/y"]}}`, ""},
 		{"finalizers in spec need a domain", "Namespace", "", "", `{"metadata":{"name":"a"},"spec":{"finalizers":["bad"]}}`,
 			`spec.finalizers: Invalid value: "bad": name is neither a standard finalizer name nor is it fully qualified`},
@@ -171,7 +235,12 @@ func TestWhatIsWrong(t *testing.T) {
 		{"rule B45: a lease lasts, and is taken over no less than never", "Lease", "", "", `{"spec":{"leaseDurationSeconds":0,"leaseTransitions":-1}}`,
 			"[spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0, spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0]"},
 		{"rule B45: a lease may say nothing", "Lease", "", "", `{}`, ""},
-	} {
+	})
+}
+
+// refusals checks the message of a 422, or that there is none.
+func refusals(t *testing.T, all []write) {
+	for _, tt := range all {
 		t.Run(tt.name, func(t *testing.T) {
 			s, obj, old := door(t, tt.kind, tt.sub), read(t, tt.kind, tt.sent), read(t, tt.kind, tt.old)
 			errs := s.Validate(t.Context(), obj)
@@ -205,6 +274,24 @@ func TestPolicies(t *testing.T) {
 		{kind: "ConfigMap", namespaced: true, unconditional: true},
 		{kind: "Secret", namespaced: true, unconditional: true, sensitive: true},
 		{kind: "Lease", namespaced: true, createOnUpdate: true},
+		{kind: "ServiceAccount", namespaced: true, unconditional: true, returnDeleted: true},
+		{kind: "Event", namespaced: true, createOnUpdate: true, unconditional: true},
+		{kind: "Event.events.k8s.io", namespaced: true, createOnUpdate: true, unconditional: true},
+		{kind: "Pod", namespaced: true, unconditional: true, returnDeleted: true},
+		{kind: "Pod", sub: "status", namespaced: true, unconditional: true, returnDeleted: true},
+		{kind: "Service", namespaced: true, createOnUpdate: true, unconditional: true, returnDeleted: true},
+		{kind: "Node", unconditional: true},
+		{kind: "Endpoints", namespaced: true, createOnUpdate: true, unconditional: true},
+		{kind: "LimitRange", namespaced: true, createOnUpdate: true, unconditional: true},
+		{kind: "Deployment", namespaced: true, unconditional: true},
+		{kind: "ReplicaSet", namespaced: true, unconditional: true},
+		{kind: "StatefulSet", namespaced: true, unconditional: true},
+		{kind: "Job", namespaced: true, unconditional: true},
+		{kind: "Role", namespaced: true, createOnUpdate: true, unconditional: true},
+		{kind: "RoleBinding", namespaced: true, createOnUpdate: true, unconditional: true},
+		{kind: "ClusterRole", createOnUpdate: true, unconditional: true},
+		{kind: "ClusterRoleBinding", createOnUpdate: true, unconditional: true},
+		{kind: "PriorityClass", unconditional: true},
 	} {
 		t.Run("rules B11 to B13 for "+tt.kind+" "+tt.sub, func(t *testing.T) {
 			p := door(t, tt.kind, tt.sub).Policy()
