@@ -39,14 +39,12 @@ func (s *Store) Create(ctx context.Context, namespace string, obj runtime.Object
 
 // create is one try under one name.
 func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object, o CreateOptions, generated bool) (storage.Version, error) {
-	acc, err := meta.Accessor(obj)
+	obj, err := s.own(ctx, nil, obj)
 	if err != nil {
 		return storage.Version{}, err
 	}
-	if obj, err = s.own(ctx, nil, obj); err != nil {
-		return storage.Version{}, err
-	}
-	if acc, err = meta.Accessor(obj); err != nil {
+	acc, err := meta.Accessor(obj)
+	if err != nil {
 		return storage.Version{}, err
 	}
 	s.born(acc)

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 clients still send selfLink and orphanDependents
+
 package registry
 
 import (

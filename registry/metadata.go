@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,7 +22,7 @@ func (s *Store) address(namespace, name string) error {
 	case name == "":
 		return apierrors.NewBadRequest("Name parameter required.")
 	}
-	if why := path.IsValidPathSegmentName(name); len(why) > 0 {
+	if why := content.IsPathSegmentName(name); len(why) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(why, ";")))
 	}
 	return nil
@@ -92,7 +92,7 @@ func (s *Store) checkNew(obj metav1.Object) field.ErrorList {
 // checkSuccessor is what is wrong with the metadata of obj as the successor of old (rules
 // S62 to S64, H179).
 func (s *Store) checkSuccessor(obj, old metav1.Object) field.ErrorList {
-	errs := validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, path.ValidatePathSegmentName, metadataPath)
+	errs := validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, AnyPathSegment, metadataPath)
 	return append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...)
 }
 
