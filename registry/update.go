@@ -48,7 +48,8 @@ type Updated struct {
 	Version storage.Version
 	Created bool
 	// Removed is set if the object went, since nothing held it any more (rule S73): the
-	// object as it would have been stored. Version then is the removed one.
+	// object as it would have been stored. Version then is the removed one; it does not exist
+	// if somebody else was quicker (rule S74).
 	Removed runtime.Object
 }
 
@@ -84,6 +85,9 @@ type update struct {
 
 // judge is one attempt: it says what should become of current.
 func (u *update) judge(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
+	if u.removed != nil && !current.Exists() {
+		return storage.Verdict{}, nil // somebody else removed what this update was removing (rule S74)
+	}
 	u.created, u.removed = false, nil
 	s := u.store
 	may := leave{create: s.policy.CreateOnUpdate || u.o.Create, unconditional: s.policy.UnconditionalUpdate}

@@ -418,6 +418,29 @@ func TestSettleIsTiedToWhatWasJudged(t *testing.T) {
 	}
 }
 
+// Whoever removes an object that somebody else removes meanwhile has what they wanted; the
+// name is not taken again, even where an update may create (rule S74).
+func TestSettleOfWhatIsGoneAlready(t *testing.T) {
+	s := newStand(t, Policy{Namespaced: true, CreateOnUpdate: true})
+	s.made(thing("a"))
+	old := s.changed("a", func(cm *corev1.ConfigMap) {
+		now := metav1.NewTime(s.clock.Now().Truncate(time.Second))
+		cm.DeletionTimestamp, cm.Finalizers = &now, []string{"x.y/a"}
+	})
+	s.strategy.during = func(step string) {
+		if step == "validate" {
+			s.gone("a")
+		}
+	}
+	res, err := s.Update(t.Context(), "ns", "a", Exactly(with(old, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })), UpdateOptions{})
+	if err != nil || res.Removed == nil || res.Created || res.Version.Exists() || s.stored("a") != nil {
+		t.Errorf("%+v, %v, stored %v", res, err, s.stored("a"))
+	}
+	if s.hooked() != "begin 1: update, end 1: removed a" {
+		t.Errorf("the hook was told %s", s.hooked())
+	}
+}
+
 // On a server that lags behind, what it would refuse stands only if the newest state says so
 // too.
 func TestRefusalsStandOnTheNewestState(t *testing.T) {
