@@ -27,6 +27,15 @@ var pods = rules[*corev1.Pod]{
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qualityOf(&p.Spec)}
 		admitPod(&p.Spec)
 	},
+	keep: func(p, old *corev1.Pod) {
+		if is := &p.Spec.Priority; *is == nil && old.Spec.Priority != nil {
+			orNew(is, *old.Spec.Priority)
+		}
+		if is := &p.Spec.PreemptionPolicy; *is == nil && old.Spec.PreemptionPolicy != nil {
+			orNew(is, *old.Spec.PreemptionPolicy)
+		}
+		tolerate(&p.Spec)
+	},
 	wrong: func(p *corev1.Pod) field.ErrorList {
 		return append(wrongFinalizers(p), wrongPodSpec(&p.Spec, field.NewPath("spec"))...)
 	},
@@ -80,6 +89,11 @@ func admitPod(s *corev1.PodSpec) {
 	case "system-node-critical":
 		orNew(&s.Priority, systemPriority+1000)
 	}
+	tolerate(s)
+}
+
+// tolerate adds tolerations of nodes that are not ready, unless there are some already.
+func tolerate(s *corev1.PodSpec) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		tolerated := slices.ContainsFunc(s.Tolerations, func(t corev1.Toleration) bool {
 			return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")

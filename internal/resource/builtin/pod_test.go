@@ -10,7 +10,7 @@ import (
 const (
 	podX    = `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"one","image":"x"}]}}`
 	podOnce = `{"metadata":{"name":"a","generation":4},"spec":{"restartPolicy":"Never","activeDeadlineSeconds":9,` +
-		`"tolerations":[{"key":"k"}],"schedulingGates":[{"name":"g"}],"containers":[{"name":"one","image":"x"}]},"status":{"phase":"Running","qosClass":"BestEffort"}}`
+		`"tolerations":[{"key":"k"},{"operator":"Exists"}],"schedulingGates":[{"name":"g"}],"containers":[{"name":"one","image":"x"}]},"status":{"phase":"Running","qosClass":"BestEffort"}}`
 )
 
 // once is podOnce with one thing changed.
@@ -49,6 +49,7 @@ func TestPodsAreFilledIn(t *testing.T) { // rules B48, B51
 		{"a pod stays five minutes on a node that is not ready", "Pod", "", "", podX, "spec.tolerations.0",
 			`{"effect":"NoExecute","key":"node.kubernetes.io/not-ready","operator":"Exists","tolerationSeconds":300}`},
 		{"unless it says so itself", "Pod", "", "", podOf(`"tolerations":[{"operator":"Exists"}]`), "spec.tolerations", `[{"operator":"Exists"}]`},
+		{"an update that leaves the priority out keeps it", "Pod", "", podOf(`"priority":7`), podX, "spec.priority", "7"},
 		{"it has a priority", "Pod", "", "", podX, "spec.priority", "0"},
 		{"that of a class of the system is known", "Pod", "", "", podOf(`"priorityClassName":"system-node-critical"`), "spec.priority", "2000001000"},
 
@@ -133,14 +134,14 @@ func TestWhatIsWrongWithPods(t *testing.T) { // rules B16, B49
 				`spec.containers[0].resources.requests[memory]: Invalid value: "-1": must be greater than or equal to 0]`},
 
 		{"the image may change, the deadline come nearer, a gate go, a toleration be added", "Pod", "", podOnce,
-			once(`"image":"x"`, `"image":"y"`, `Seconds":9`, `Seconds":8`, `[{"name":"g"}]`, `[]`, `[{"key":"k"}]`, `[{"key":"k","tolerationSeconds":1},{"key":"l"}]`), ""},
+			once(`"image":"x"`, `"image":"y"`, `Seconds":9`, `Seconds":8`, `[{"name":"g"}]`, `[]`, `{"key":"k"}`, `{"key":"k","tolerationSeconds":1},{"key":"l"}`), ""},
 		{"containers stay as many", "Pod", "", podOnce, once(`[{"name":"one"`, `[{"name":"two","image":"y"},{"name":"one"`),
 			"spec.containers: Forbidden: pod updates may not add or remove containers"},
 		{"a deadline does not move away", "Pod", "", podOnce, once(`Seconds":9`, `Seconds":10`),
 			"spec.activeDeadlineSeconds: Invalid value: 10: must be less than or equal to previous value"},
 		{"nor go", "Pod", "", podOnce, once(`"activeDeadlineSeconds":9,`, ``),
 			"spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"},
-		{"tolerations stay", "Pod", "", podOnce, once(`[{"key":"k"}]`, `[{"key":"l"}]`),
+		{"tolerations stay", "Pod", "", podOnce, once(`{"key":"k"}`, `{"key":"l"}`),
 			"spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"},
 		{"gates are not added", "Pod", "", podOnce, once(`{"name":"g"}`, `{"name":"g"},{"name":"h"}`),
 			"spec.schedulingGates[1]: Forbidden: only deletion is allowed, but found new scheduling gate 'h'"},
