@@ -144,8 +144,8 @@ func (p *parts) stores(table *storage.Table) func(builtin.Kind, string, registry
 func (p *parts) wireDefinitions() {
 	now := func() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }
 	gr := schema.GroupResource{Group: crd.DefinitionKind.Group, Resource: "customresourcedefinitions"}
-	table := p.table(gr.Group, gr.Resource, false, crd.DefinitionCodec{}, nil)
-	config := registry.Config{Kind: crd.DefinitionKind, Resource: gr, Path: "apiextensions.k8s.io/customresourcedefinitions", Table: table}
+	held := p.table(gr.Group, gr.Resource, false, crd.DefinitionCodec{}, nil)
+	config := registry.Config{Kind: crd.DefinitionKind, Resource: gr, Path: "apiextensions.k8s.io/customresourcedefinitions", Table: held}
 	store := func(subresource string, s registry.Strategy, hooks ...registry.Hook) *registry.Store {
 		c := config
 		c.Strategy, c.Hooks, c.Ownership = s, hooks, crd.DefinitionOwnership(subresource, p.scheme, openapi.Schemas)

@@ -66,7 +66,9 @@ const widgetsPath = "/apis/bench.example.com/v1/namespaces/default/widgets"
 
 func versionOf(b *testing.B, object []byte) string {
 	b.Helper()
-	var o struct{ Metadata struct{ ResourceVersion string } }
+	var o struct {
+		Metadata struct{ ResourceVersion string }
+	}
 	if err := json.Unmarshal(object, &o); err != nil {
 		b.Fatal(err)
 	}

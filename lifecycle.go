@@ -38,7 +38,10 @@ func (p *parts) hooks(k builtin.Kind) []registry.Hook {
 	return nil
 }
 
-var namespaces = schema.GroupResource{Resource: "namespaces"}
+var (
+	namespaces      = schema.GroupResource{Resource: "namespaces"}
+	serviceAccounts = schema.GroupResource{Resource: "serviceaccounts"}
+)
 
 // bootstrap makes the namespaces that every server has.
 func (p *parts) bootstrap(ctx context.Context) error {
@@ -59,6 +62,10 @@ func (p *parts) control(ctx context.Context) {
 	cleaner := controller.NewDefinitions(controller.DefinitionsOptions{
 		Store: p.definitions, Status: p.definitionStatus, Custom: p.manager, Catalogue: p.catalogue, Log: p.config.Logger,
 	})
+	accounts := controller.NewAccounts(controller.AccountsOptions{
+		Namespaces: p.namespaces, Accounts: p.version(serviceAccounts).Store, Log: p.config.Logger,
+	})
 	p.loop(ctx, func(ctx context.Context) { _ = emptier.Run(ctx) }) // ends with ctx or the engine
+	p.loop(ctx, func(ctx context.Context) { _ = accounts.Run(ctx) })
 	p.loop(ctx, func(ctx context.Context) { _ = cleaner.Run(ctx) })
 }

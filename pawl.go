@@ -225,6 +225,14 @@ func (s *Server) URL() string { return s.url }
 // RESTConfig returns how to reach the server as its administrator. The caller owns it.
 func (s *Server) RESTConfig() *rest.Config { return rest.CopyConfig(s.config) }
 
+// Compact forgets all history before now: whoever reads or watches from an older version is
+// told that it is gone (410), as after a long time. Clients must cope with that, and a test
+// can see here whether they do.
+func (s *Server) Compact(ctx context.Context) error {
+	_, newest := s.parts.engine.Revisions()
+	return s.parts.engine.Compact(ctx, newest)
+}
+
 // Stop answers the requests under way, ends all watches between two events, and closes the
 // store. When ctx ends first the requests are broken off, and the error says so; the store
 // is closed in any case. Stopping what has stopped returns how it ended.

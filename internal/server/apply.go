@@ -24,7 +24,7 @@ func (c *call) apply(doc []byte, o writing) error {
 	if err != nil {
 		return err
 	}
-	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.applied(config, o), registry.UpdateOptions{
+	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(c.applied(config, o)), registry.UpdateOptions{
 		DryRun: o.dryRun, Patch: true, Owned: true, Create: c.rt.subresource == "", Authorize: c.mayCreate,
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *call) applied(config *unstructured.Unstructured, o writing) registry.De
 			return nil, apierrors.NewConflict(c.res.GroupResource(), c.rt.name, fmt.Errorf(
 				"uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 		}
-		merged, err := c.store.Ownership().Apply(current, config.DeepCopy(), manager, force)
+		merged, err := c.owners().Apply(current, config.DeepCopy(), manager, force)
 		if err != nil {
 			return nil, err
 		}

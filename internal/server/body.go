@@ -111,7 +111,7 @@ func (c *call) typeOf(data []byte) ([]byte, error) {
 	if err := utiljson.UnmarshalCaseSensitivePreserveInts(data, &tm); err != nil {
 		return nil, c.unrecognized(data, fmt.Errorf("couldn't get version/kind; json parse error: %w", err))
 	}
-	if c.res.Custom && (tm.Kind == "" || tm.APIVersion == "") {
+	if c.res.Custom && c.scale == nil && (tm.Kind == "" || tm.APIVersion == "") {
 		return nil, c.missingType(data, tm.Kind == "")
 	}
 	have := schema.FromAPIVersionAndKind(tm.APIVersion, tm.Kind)

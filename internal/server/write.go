@@ -63,8 +63,8 @@ func (c *call) update() error {
 	if err := c.sameNamespace(acc); err != nil {
 		return err
 	}
-	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, registry.Exactly(obj), registry.UpdateOptions{
-		DryRun: o.dryRun, UID: acc.GetUID(), Authorize: c.mayCreate,
+	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(registry.Exactly(obj)), registry.UpdateOptions{
+		DryRun: o.dryRun, UID: acc.GetUID(), Authorize: c.mayCreate, Owned: c.scale != nil,
 	})
 	if err != nil {
 		return err
@@ -114,11 +114,15 @@ func (c *call) patchType() types.PatchType {
 	return types.PatchType(media)
 }
 
+// applies reports whether the call is a server-side apply.
+func (c *call) applies() bool {
+	return c.patchType() == types.ApplyYAMLPatchType && c.rt.verb == "patch"
+}
+
 // patch changes an object (section 12 of the rules).
 func (c *call) patch() error {
 	media := string(c.patchType())
-	applies := media == string(types.ApplyYAMLPatchType)
-	if !slices.Contains(c.form.Patches(), media) || applies && c.store.Ownership() == nil {
+	if !slices.Contains(c.form.Patches(), media) || c.applies() && c.owners() == nil {
 		return c.noSuchPatch()
 	}
 	doc, err := c.readBody()
@@ -129,13 +133,15 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	if applies {
+	if c.applies() {
 		return c.apply(doc, o)
 	}
 	if err := patch.Check(media, doc); err != nil {
 		return err
 	}
-	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.patched(media, doc, o), registry.UpdateOptions{DryRun: o.dryRun, Patch: true})
+	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(c.patched(media, doc, o)), registry.UpdateOptions{
+		DryRun: o.dryRun, Patch: true, Owned: c.scale != nil,
+	})
 	if err != nil {
 		return err
 	}

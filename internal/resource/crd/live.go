@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/pawl-dev/pawl/internal/resource"
+	"github.com/pawl-dev/pawl/internal/table"
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
@@ -155,6 +157,13 @@ func (m *Manager) serve(l *live, gr schema.GroupResource, name string) (*resourc
 	}
 	v := &resource.Version{
 		Name: name, Form: kind.Form, Store: main, FieldLabels: kind.FieldLabels, Deprecated: kind.Deprecated, OpenAPI: kind.OpenAPI,
+		Columns: l.definition.columns(name),
+	}
+	v.Subresources = map[string]*resource.Subresource{}
+	if s := l.definition.scale(name); s != nil {
+		v.Subresources["scale"] = &resource.Subresource{
+			Name: "scale", Kind: resource.ScaleKind.Kind, Store: main, Verbs: []string{"get", "patch", "update"}, Scale: s,
+		}
 	}
 	if kind.Status != nil {
 		c.Strategy, c.Ownership = kind.Status, kind.ownership("status")
@@ -162,11 +171,20 @@ func (m *Manager) serve(l *live, gr schema.GroupResource, name string) (*resourc
 		if err != nil {
 			return nil, err
 		}
-		v.Subresources = map[string]*resource.Subresource{"status": {
+		v.Subresources["status"] = &resource.Subresource{
 			Name: "status", Kind: kind.GroupVersionKind.Kind, Store: status, Verbs: []string{"get", "patch", "update"},
-		}}
+		}
 	}
 	return v, nil
+}
+
+// columns are what a table shows of the objects of a version, worked out when first asked for
+// (rule C101).
+func (d *definition) columns(version string) func() *table.Columns {
+	return sync.OnceValue(func() *table.Columns {
+		i := slices.IndexFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+		return table.Custom(d.Spec.Versions[i].AdditionalPrinterColumns)
+	})
 }
 
 // guard lets an object come into being only as long as its definition is there and is not being
