@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 clients still write Endpoints
+
 package builtin
 
 import (
@@ -76,7 +78,12 @@ func filledFrom(list, from corev1.ResourceList) corev1.ResourceList {
 // dataKinds are kinds of the core group that are data, and little else.
 func dataKinds() []Kind {
 	return []Kind{
-		define(Kind{Version: "v1", Kind: "Endpoints", Plural: "endpoints", Singular: "endpoints", ShortNames: []string{"ep"}, Revision: 1}, endpoints, nil),
-		define(Kind{Version: "v1", Kind: "LimitRange", Plural: "limitranges", Singular: "limitrange", ShortNames: []string{"limits"}, Revision: 1}, limitRanges, nil),
+		define(Kind{
+			Version: "v1", Kind: "Endpoints", Plural: "endpoints", Singular: "endpoints", ShortNames: []string{"ep"}, Revision: 1,
+			Deprecated: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+		}, endpoints, nil),
+		define(Kind{
+			Version: "v1", Kind: "LimitRange", Plural: "limitranges", Singular: "limitrange", ShortNames: []string{"limits"}, Revision: 1,
+		}, limitRanges, nil),
 	}
 }

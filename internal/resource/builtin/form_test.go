@@ -169,20 +169,38 @@ func TestWhoeverChangesADefaultRaisesTheRevision(t *testing.T) {
 	for _, tt := range []struct {
 		kind     string
 		revision int
+		spec     string
 		filledIn string
 	}{
-		{"Namespace", 1, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","labels":{"kubernetes.io/metadata.name":"a"}},"spec":{},"status":{"phase":"Active"}}`},
-		{"ConfigMap", 1, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`},
-		{"Secret", 1, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"type":"Opaque"}`},
-		{"Lease", 1, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a"},"spec":{}}`},
+		{"Namespace", 1, "", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","labels":{"kubernetes.io/metadata.name":"a"}},"spec":{},"status":{"phase":"Active"}}`},
+		{"ConfigMap", 1, "", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`},
+		{"Secret", 1, "", `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"type":"Opaque"}`},
+		{"Lease", 1, "", `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"a"},"spec":{}}`},
+		{"ServiceAccount", 1, "", `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"a"}}`},
+		{"Event", 1, "", `{"kind":"Event","apiVersion":"v1","metadata":{"name":"a"},"involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"eventTime":null,"reportingComponent":"","reportingInstance":""}`},
+		{"Event.events.k8s.io", 1, "", `{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"name":"a"},"eventTime":null,"regarding":{},"deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}`},
+		{"Pod", 1, `,"spec":{"containers":[{"resources":{"limits":{"cpu":"1"}}}]}`, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"containers":[{"name":"","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},"schedulerName":"default-scheduler","enableServiceLinks":true},"status":{}}`},
+		{"Service", 1, `,"spec":{"type":"LoadBalancer","ports":[{"port":1}]}`, `{"kind":"Service","apiVersion":"v1","metadata":{"name":"a"},"spec":{"ports":[{"protocol":"TCP","port":1,"targetPort":1}],"type":"LoadBalancer","sessionAffinity":"None","externalTrafficPolicy":"Cluster","allocateLoadBalancerNodePorts":true,"internalTrafficPolicy":"Cluster"},"status":{"loadBalancer":{}}}`},
+		{"Node", 1, `,"status":{"capacity":{"cpu":"1"}}`, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"a"},"spec":{},"status":{"capacity":{"cpu":"1"},"allocatable":{"cpu":"1"},"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","operatingSystem":"","architecture":""}}}`},
+		{"Endpoints", 1, `,"subsets":[{"ports":[{}]}]`, `{"kind":"Endpoints","apiVersion":"v1","metadata":{"name":"a"},"subsets":[{"ports":[{"port":0,"protocol":"TCP"}]}]}`},
+		{"LimitRange", 1, `,"spec":{"limits":[{"type":"Container","max":{"cpu":"1"}}]}`, `{"kind":"LimitRange","apiVersion":"v1","metadata":{"name":"a"},"spec":{"limits":[{"type":"Container","max":{"cpu":"1"},"default":{"cpu":"1"},"defaultRequest":{"cpu":"1"}}]}}`},
+		{"Deployment", 1, `,"spec":{"template":{"spec":{"volumes":[{"name":"v"},{"name":"s","secret":{}},{"name":"p","projected":{"sources":[{"serviceAccountToken":{}},{"downwardAPI":{"items":[{"fieldRef":{}}]}}]}},{"name":"h","hostPath":{}},{"name":"i","iscsi":{}},{"name":"m","image":{"reference":"x"}},{"name":"e","ephemeral":{"volumeClaimTemplate":{}}},{"name":"d","downwardAPI":{}}],"containers":[{"ports":[{}],"env":[{"valueFrom":{"fieldRef":{}}}],"livenessProbe":{"grpc":{}},"lifecycle":{"preStop":{"httpGet":{}}}}],"ephemeralContainers":[{}]}}}`, `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"replicas":1,"selector":null,"template":{"metadata":{},"spec":{"volumes":[{"name":"v","emptyDir":{}},{"name":"s","secret":{"defaultMode":420}},{"name":"p","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3600,"path":""}},{"downwardAPI":{"items":[{"path":"","fieldRef":{"apiVersion":"v1","fieldPath":""}}]}}],"defaultMode":420}},{"name":"h","hostPath":{"path":"","type":""}},{"name":"i","iscsi":{"targetPortal":"","iqn":"","lun":0,"iscsiInterface":"default"}},{"name":"m","image":{"reference":"x","pullPolicy":"Always"}},{"name":"e","ephemeral":{"volumeClaimTemplate":{"metadata":{},"spec":{"resources":{},"volumeMode":"Filesystem"}}}},{"name":"d","downwardAPI":{"defaultMode":420}}],"containers":[{"name":"","ports":[{"containerPort":0,"protocol":"TCP"}],"env":[{"name":"","valueFrom":{"fieldRef":{"apiVersion":"v1","fieldPath":""}}}],"resources":{},"livenessProbe":{"grpc":{"port":0,"service":""},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},"lifecycle":{"preStop":{"httpGet":{"path":"/","port":0,"scheme":"HTTP"}}},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],"ephemeralContainers":[{"name":"","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},"schedulerName":"default-scheduler"}},"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}},"revisionHistoryLimit":10,"progressDeadlineSeconds":600},"status":{}}`},
+		{"ReplicaSet", 1, "", `{"kind":"ReplicaSet","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"replicas":1,"selector":null,"template":{"metadata":{},"spec":{"containers":null,"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},"schedulerName":"default-scheduler"}}},"status":{"replicas":0}}`},
+		{"StatefulSet", 1, "", `{"kind":"StatefulSet","apiVersion":"apps/v1","metadata":{"name":"a"},"spec":{"replicas":1,"selector":null,"template":{"metadata":{},"spec":{"containers":null,"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},"schedulerName":"default-scheduler"}},"serviceName":"","podManagementPolicy":"OrderedReady","updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0,"maxUnavailable":1}},"revisionHistoryLimit":10,"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Retain","whenScaled":"Retain"}},"status":{"replicas":0,"availableReplicas":0}}`},
+		{"Job", 1, "", `{"kind":"Job","apiVersion":"batch/v1","metadata":{"name":"a"},"spec":{"parallelism":1,"completions":1,"backoffLimit":6,"manualSelector":false,"template":{"metadata":{},"spec":{"containers":null,"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},"schedulerName":"default-scheduler"}},"completionMode":"NonIndexed","suspend":false,"podReplacementPolicy":"TerminatingOrFailed"},"status":{}}`},
+		{"Role", 1, "", `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"a"},"rules":null}`},
+		{"RoleBinding", 1, `,"subjects":[{"kind":"User"}]`, `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"a"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":""}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"","name":""}}`},
+		{"ClusterRole", 1, "", `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"a"},"rules":null}`},
+		{"ClusterRoleBinding", 1, `,"subjects":[{"kind":"User"}]`, `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"a"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":""}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"","name":""}}`},
+		{"PriorityClass", 1, "", `{"kind":"PriorityClass","apiVersion":"scheduling.k8s.io/v1","metadata":{"name":"a"},"value":0,"preemptionPolicy":"PreemptLowerPriority"}`},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {
 			k := kindOf(t, tt.kind)
-			obj, err := k.Codec().Decode([]byte(`{"metadata":{"name":"a"}}`))
+			obj, _, err := k.Form().Decode([]byte(`{"metadata":{"name":"a"}` + tt.spec + `}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			data, _, err := k.Codec().Encode(obj)
+			data, err := k.Form().Encode(obj)
 			if err != nil || string(data) != tt.filledIn || k.Revision != tt.revision {
 				t.Errorf("revision %d fills in\n     %s, %v\nrevision %d filled in\n     %s", k.Revision, data, err, tt.revision, tt.filledIn)
 			}

@@ -20,6 +20,8 @@ type Kind struct {
 	Plural, Singular       string
 	ShortNames, Categories []string
 	NoDeleteCollection     bool
+	// Deprecated is the text of the warning that each request gets; "" for none.
+	Deprecated string
 	// Revision is raised whenever decoding comes to prune or fill in differently, so that
 	// JSON stored before is decoded anew.
 	Revision int
@@ -92,6 +94,7 @@ func (k Kind) Resource(newStore func(k Kind, subresource string, s registry.Stra
 		Store:        newStore(k, "", k.Strategy),
 		Subresources: make(map[string]*resource.Subresource, len(k.Subresources)),
 		FieldLabels:  slices.Clone(k.FieldLabels),
+		Deprecated:   k.Deprecated,
 		Columns:      func() *table.Columns { return table.Of(k.GroupVersionKind()) },
 	}
 	for _, sub := range k.Subresources {
