@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 clients still send selfLink and orphanDependents
+
 package registry
 
 import (
@@ -27,7 +29,6 @@ func TestDelete(t *testing.T) {
 	policy := func(p metav1.DeletionPropagation) *metav1.DeleteOptions {
 		return &metav1.DeleteOptions{PropagationPolicy: &p}
 	}
-	const gc = "owner references are not followed yet: only background deletion of the object itself is served"
 	for _, c := range []struct {
 		name  string
 		now   func(*corev1.ConfigMap) // what is there, before a minute passes; version "now" of options is its own
@@ -54,9 +55,16 @@ func TestDelete(t *testing.T) {
 		}, false, policy("Background"), "rewritten", []string{"x.y/a"}, "written a"},
 		{"without a policy the collector's finalizer stays (S91)", finalizers("orphan"), false, nil, "marked", []string{"orphan"}, "written a"},
 		{"orphanDependents=false is background deletion (S91)", finalizers("orphan"), false, &metav1.DeleteOptions{OrphanDependents: at(false)}, "removed", nil, "removed a"},
-		{"foreground deletion is not served yet", nil, false, policy("Foreground"), `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: "Foreground": ` + gc, nil, ""},
-		{"orphaning is not served yet", nil, false, policy("Orphan"), `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: "Orphan": ` + gc, nil, ""},
-		{"orphaning by the old option is not served yet", nil, false, &metav1.DeleteOptions{OrphanDependents: at(true)}, `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: orphanDependents: Invalid value: "true": ` + gc, nil, ""},
+		{"foreground deletion leaves work for the collector (S92, S98)", nil, false, policy("Foreground"), "marked", []string{"foregroundDeletion"}, "written a"},
+		{"orphaning leaves work for the collector (S91, S98)", finalizers("x.y/a"), false, policy("Orphan"), "marked", []string{"x.y/a", "orphan"}, "written a"},
+		{"the old option orphans (S91)", nil, false, &metav1.DeleteOptions{OrphanDependents: at(true)}, "marked", []string{"orphan"}, "written a"},
+		{"a finalizer that is there already keeps its place (S93)", finalizers("orphan", "x.y/a"), false, policy("Orphan"), "marked", []string{"orphan", "x.y/a"}, "written a"},
+		{"one policy takes the place of another on what is being deleted (S93)", func(cm *corev1.ConfigMap) {
+			cm.Finalizers, cm.DeletionTimestamp = []string{"orphan", "x.y/a"}, at(cm.CreationTimestamp)
+		}, false, policy("Foreground"), "rewritten", []string{"x.y/a", "foregroundDeletion"}, "written a"},
+		{"the same policy once more changes nothing (S98)", func(cm *corev1.ConfigMap) {
+			cm.Finalizers, cm.DeletionTimestamp = []string{"foregroundDeletion"}, at(cm.CreationTimestamp)
+		}, false, policy("Foreground"), "as it was", []string{"foregroundDeletion"}, "unchanged"},
 		{"a policy that nobody knows (S81)", nil, false, policy("Maybe"), `422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Maybe": supported values: "Foreground", "Background", "Orphan", "nil"`, nil, ""},
 		{"policy and orphanDependents (S81)", nil, false, &metav1.DeleteOptions{OrphanDependents: at(false), PropagationPolicy: at(metav1.DeletePropagationBackground)},
 			`422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: "Background": orphanDependents and deletionPropagation cannot be both set`, nil, ""},
@@ -70,8 +78,8 @@ func TestDelete(t *testing.T) {
 		for _, dry := range []bool{false, true} {
 			t.Run(c.name+map[bool]string{true: ", dry"}[dry], func(t *testing.T) {
 				s := newStand(t, namespaced)
-				old := s.made(thing("a", "is=old"))
-				old = s.changed("a", func(cm *corev1.ConfigMap) {
+				s.made(thing("a", "is=old"))
+				old := s.changed("a", func(cm *corev1.ConfigMap) {
 					cm.Generation = 5
 					if c.now != nil {
 						c.now(cm)
@@ -246,7 +254,7 @@ func TestDeleteCollection(t *testing.T) {
 			s.changed("n1", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"x.y/a"} })
 		}, ListOptions{Namespace: "ns"}, nil, "n0 n1 n2 n3 n4", "n1", ""},
 		{"a dry run", nil, ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{DryRun: []string{"All"}}, "n0 n1 n2 n3 n4", "n0 n1 n2 n3 n4", ""},
-		{"options that make no sense", nil, ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{PropagationPolicy: at(metav1.DeletePropagationOrphan)}, "", "n0 n1 n2 n3 n4", `422 Invalid: …`},
+		{"options that make no sense", nil, ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{PropagationPolicy: at(metav1.DeletionPropagation("Sideways"))}, "", "n0 n1 n2 n3 n4", `422 Invalid: …`},
 		{"a precondition that no object meets", nil, ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: at("1")}}, "", "n0 n1 n2 n3 n4", `409 Conflict: …`},
 		{"a list that cannot be", nil, ListOptions{Namespace: "ns", Continue: "!"}, nil, "", "n0 n1 n2 n3 n4", `400 BadRequest: invalid continue token: …`},
 	} {

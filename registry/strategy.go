@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,6 +51,8 @@ type Policy struct {
 	UnconditionalUpdate bool
 	// ReturnDeleted makes a delete answer with the object in place of a Status (rule B13).
 	ReturnDeleted bool
+	// Dependents says what becomes of dependents when nobody says anything (rule B63).
+	Dependents Dependents
 	// Sensitive keeps values out of explanations: only paths are told.
 	Sensitive bool
 	// Name checks metadata.name; nil means a DNS subdomain (rule H180).
@@ -95,9 +97,9 @@ func (Default) Canonicalize(runtime.Object) {}
 // AnyPathSegment accepts every name that fits into a URL path: RBAC kinds (rule B14).
 func AnyPathSegment(name string, prefix bool) []string {
 	if prefix {
-		return path.IsValidPathSegmentPrefix(name)
+		return content.IsPathSegmentPrefix(name)
 	}
-	return path.IsValidPathSegmentName(name)
+	return content.IsPathSegmentName(name)
 }
 
 // A Hook is told of one attempt to write, and how it ended. It takes the place of the
