@@ -44,10 +44,15 @@ type View struct {
 	also  []kv.Op
 }
 
-// Prefix returns the prefix of all keys of a resource, in the space that the view is of.
-func (w *View) Prefix(group, resource string) string {
+// claimGroup stands where the group stands in the key of an object. No group is called that, so no
+// object is ever under such a key.
+const claimGroup = "claims"
+
+// ClaimPrefix returns the prefix of keys of one sort that are put beside objects, in the space that
+// the view is of. What they hold is no object: tables do not show it, and [ParseKey] knows it.
+func (w *View) ClaimPrefix(sort string) string {
 	space, _, _ := strings.Cut(w.table.prefix, "/")
-	return TablePrefix(space, group, resource)
+	return TablePrefix(space, claimGroup, sort)
 }
 
 // Get returns what key holds, nil if it does not exist.

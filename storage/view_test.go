@@ -37,12 +37,12 @@ func TestKeysBesideAnObject(t *testing.T) {
 		return ""
 	}
 	if err := write("one", true, func(_ context.Context, _ Version, view *View) (Verdict, error) {
-		key = view.Prefix("", "keys") + "k"
+		key = view.ClaimPrefix("keys") + "k"
 		if view.Peek(key) != nil {
 			t.Error("the key is there already")
 		}
 		return Verdict{}, nil
-	}); err != nil || key != "default/core/keys/k" {
+	}); err != nil || key != "default/claims/keys/k" {
 		t.Fatalf("looking: %v, key %s", err, key)
 	}
 	if err := write("one", true, claiming("one", key)); err != nil || held() != "" {
@@ -68,7 +68,7 @@ func TestKeysBesideAnObject(t *testing.T) {
 
 func TestOfTwoWhoWantOneKeyOneGetsIt(t *testing.T) {
 	f := newFixture(t)
-	const key = "default/core/keys/k"
+	const key = "default/claims/keys/k"
 	race := make(chan error)
 	for _, name := range []string{"one", "two"} {
 		go func() {

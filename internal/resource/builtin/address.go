@@ -28,7 +28,7 @@ const (
 // claimForService takes the addresses and ports that a service needs, and gives back those that
 // it, or the old one, had and has no more (rules B54 to B56).
 func claimForService(view *storage.View, s, old *corev1.Service) field.ErrorList {
-	c := claims{view: view, addresses: view.Prefix("", "serviceaddresses"), ports: view.Prefix("", "servicenodeports")}
+	c := claims{view: view, addresses: view.ClaimPrefix("serviceaddresses"), ports: view.ClaimPrefix("servicenodeports")}
 	c.had = c.keysOf(old)
 	if s != nil {
 		c.owner = s.Namespace + "/" + s.Name
