@@ -32,6 +32,9 @@ type Kind struct {
 	Strategy registry.Strategy
 	// Subresources are other doors to the same stored objects.
 	Subresources []Subresource
+	// Scaled says where an object says how many replicas there are and should be; nil for a kind
+	// without a scale (rule H176).
+	Scaled *resource.Scale
 	// FieldLabels are the selectable fields beyond name and namespace, Fields their values
 	// in an object (rule B15); Fields is nil if there are none.
 	FieldLabels []string
@@ -100,6 +103,13 @@ func (k Kind) Resource(newStore func(k Kind, subresource string, s registry.Stra
 	for _, sub := range k.Subresources {
 		v.Subresources[sub.Name] = &resource.Subresource{
 			Name: sub.Name, Kind: k.Kind, Verbs: slices.Clone(sub.Verbs), Store: newStore(k, sub.Name, sub.Strategy),
+		}
+	}
+	if k.Scaled != nil {
+		scale := *k.Scaled
+		scale.Parent, scale.Versions = k.GroupVersionKind().GroupVersion(), []string{k.GroupVersionKind().GroupVersion().String()}
+		v.Subresources["scale"] = &resource.Subresource{
+			Name: "scale", Kind: resource.ScaleKind.Kind, Verbs: []string{"get", "patch", "update"}, Store: v.Store, Scale: resource.NewScale(scale),
 		}
 	}
 	return &resource.Resource{

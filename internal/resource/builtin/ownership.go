@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -22,6 +23,8 @@ func (k Kind) Ownership(subresource string, scheme *runtime.Scheme, schemas func
 		Schemas: func() (map[string]*spec.Schema, error) { return schemas(gvk.GroupVersion()) },
 	}
 	switch {
+	case subresource == "status" && k.Group == appsv1.GroupName: // labels stay too (rule B10)
+		o.Reset = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata", "labels"))
 	case subresource == "status":
 		o.Reset = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
 	case k.has("status"):

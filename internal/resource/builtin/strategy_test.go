@@ -406,7 +406,11 @@ func TestTheTable(t *testing.T) {
 			if v == nil || v.Form == nil || v.Store == nil || res.StorageVersion != k.Version || res.ListKind != k.Kind+"List" {
 				t.Fatalf("the resource lacks something: %+v", res)
 			}
-			if len(through) != 1+len(k.Subresources) || len(v.Subresources) != len(k.Subresources) {
+			doors := len(k.Subresources)
+			if k.Scaled != nil {
+				doors++
+			}
+			if len(through) != 1+len(k.Subresources) || len(v.Subresources) != doors {
 				t.Errorf("%d stores for %d subresources", len(through), len(k.Subresources))
 			}
 			if k.Revision < 1 || k.Singular != strings.ToLower(k.Kind) || res.Namespaced != k.Strategy.Policy().Namespaced {

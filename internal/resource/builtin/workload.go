@@ -13,6 +13,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pawl-dev/pawl/internal/resource"
 	"github.com/pawl-dev/pawl/registry"
 )
 
@@ -143,6 +144,9 @@ func workloadKinds() []Kind {
 		return Kind{
 			Group: appsv1.GroupName, Version: "v1", Kind: kind, Plural: plural, Singular: singular,
 			ShortNames: []string{short}, Categories: []string{"all"}, Revision: 1, Subresources: []Subresource{status},
+			Scaled: &resource.Scale{
+				Replicas: []string{"spec", "replicas"}, Status: []string{"status", "replicas"}, Selector: []string{"spec", "selector"},
+			},
 		}
 	}
 	return []Kind{
