@@ -2,14 +2,14 @@ package crd
 
 import (
 	"fmt"
-	"reflect"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 
+	"github.com/pawl-dev/pawl/internal/objectjson"
+	"github.com/pawl-dev/pawl/internal/resource/crd/certain"
 	"github.com/pawl-dev/pawl/storage"
 )
 
@@ -56,20 +56,23 @@ func (c *codec) encodeConverted(u *unstructured.Unstructured) ([]byte, error) {
 // defaulted says whether u holds all its defaults.
 func (c *codec) defaulted(u *unstructured.Unstructured) (bool, error) {
 	st, err := c.schemas[c.version].structural()
-	if err != nil || !st.defaults {
-		return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if order := st.quick.Order(u.Object); order != certain.Disorder {
+		return order == certain.Full, nil
 	}
 	full := u.DeepCopy().Object
 	defaulting.Default(full, st.Structural)
-	return reflect.DeepEqual(full, u.Object), nil
+	return objectjson.EqualObjects(full, u.Object), nil
 }
 
 // Decode reads what was stored in any version of the definition: as that version, which prunes
 // and defaults; another version then takes what it knows of that, and no more. Its own
 // defaults fill in what clients send in it, not what it reads: so the reference does.
 func (c *codec) Decode(data []byte) (runtime.Object, error) {
-	content := map[string]any{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &content); err != nil {
+	content, err := objectjson.DecodeLast(data)
+	if err != nil {
 		return nil, err
 	}
 	stored, err := c.storedVersion(content)

@@ -1,15 +1,14 @@
 package crd
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
+
+	"github.com/pawl-dev/pawl/internal/objectjson"
 )
 
 // A form is how the objects of one version of a custom resource look to clients.
@@ -35,10 +34,12 @@ func (f *form) Patches() []string {
 // Decode finds duplicate fields first, then unknown ones: in metadata, in the
 // schema, in the metadata of embedded objects.
 func (f *form) Decode(data []byte) (runtime.Object, []string, error) {
-	content := map[string]any{}
-	duplicates, err := kjson.UnmarshalStrict(data, &content)
+	content, duplicates, err := objectjson.Decode(data)
 	if err != nil {
 		return nil, nil, err
+	}
+	if content == nil { // of null
+		content = map[string]any{}
 	}
 	unknown, err := f.schema.shape(content, client)
 	if err != nil {
@@ -73,27 +74,26 @@ func asUnstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
 // encode writes content as JSON that begins with apiVersion, kind and metadata, the
 // first two as gvk says.
 func encode(gvk schema.GroupVersionKind, content map[string]any) ([]byte, error) {
-	rest := make(map[string]any, len(content))
-	for k, v := range content {
-		if k != "apiVersion" && k != "kind" && k != "metadata" {
-			rest[k] = v
-		}
-	}
 	metadata := content["metadata"]
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
-	head, err := json.Marshal(struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   any    `json:"metadata"`
-	}{gvk.GroupVersion().String(), gvk.Kind, metadata})
-	if err != nil || len(rest) == 0 {
-		return head, err
-	}
-	tail, err := json.Marshal(rest)
+	out := make([]byte, 0, usualSizeBytes)
+	out = append(out, `{"apiVersion":`...)
+	out = objectjson.AppendString(out, gvk.GroupVersion().String())
+	out = append(out, `,"kind":`...)
+	out = objectjson.AppendString(out, gvk.Kind)
+	out = append(out, `,"metadata":`...)
+	out, err := objectjson.Append(out, metadata)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join([][]byte{head[:len(head)-1], tail[1:]}, []byte{','}), nil
+	out, err = objectjson.AppendMembers(out, content, "apiVersion", "kind", "metadata")
+	if err != nil {
+		return nil, err
+	}
+	return append(out, '}'), nil
 }
+
+// usualSizeBytes is room for most objects.
+const usualSizeBytes = 2 << 10

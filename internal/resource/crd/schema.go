@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
+	"github.com/pawl-dev/pawl/internal/resource/crd/certain"
 	"github.com/pawl-dev/pawl/storage"
 )
 
@@ -23,16 +24,31 @@ import (
 // work once, when it is first called, and may be called from any goroutine.
 type versionSchema struct {
 	structural  func() (*structure, error)
-	whole       func() (validation.SchemaValidator, error) // of an object
-	status      func() (validation.SchemaValidator, error) // of its status; nil if the schema says nothing of it
-	rules       func() (*cel.Validator, error)             // nil if there are none
+	whole       func() (*validator, error)     // of an object
+	status      func() (*validator, error)     // of its status; nil if the schema says nothing of it
+	rules       func() (*cel.Validator, error) // nil if there are none
 	fingerprint func() (storage.Fingerprint, error)
 }
 
 // A structure is what is needed to read an object.
 type structure struct {
 	*structuralschema.Structural
-	defaults bool // some field has a default
+	quick *certain.Structure
+}
+
+// A validator is the library's, whose words are final, and what knows without asking it that most
+// objects are valid.
+type validator struct {
+	validation.SchemaValidator
+	quick *certain.Schema
+}
+
+func newValidator(in *apiextensions.JSONSchemaProps) (*validator, error) {
+	v, open, err := validation.NewSchemaValidator(in)
+	if err != nil {
+		return nil, err
+	}
+	return &validator{v, certain.NewSchema(open)}, nil
 }
 
 // readRevision goes up when pawl itself starts to read stored objects differently, so that
@@ -50,15 +66,14 @@ func newVersionSchema(id string, props *apiextensionsv1.JSONSchemaProps) *versio
 		}
 		return newStructure(in)
 	})
-	s.whole = sync.OnceValues(func() (validation.SchemaValidator, error) {
+	s.whole = sync.OnceValues(func() (*validator, error) {
 		in, err := internal()
 		if err != nil {
 			return nil, err
 		}
-		v, _, err := validation.NewSchemaValidator(in)
-		return v, err
+		return newValidator(in)
 	})
-	s.status = sync.OnceValues(func() (validation.SchemaValidator, error) {
+	s.status = sync.OnceValues(func() (*validator, error) {
 		in, err := internal()
 		if err != nil || in == nil {
 			return nil, err
@@ -67,8 +82,7 @@ func newVersionSchema(id string, props *apiextensionsv1.JSONSchemaProps) *versio
 		if !ok {
 			return nil, nil
 		}
-		v, _, err := validation.NewSchemaValidator(&status)
-		return v, err
+		return newValidator(&status)
 	})
 	s.rules = sync.OnceValues(func() (*cel.Validator, error) {
 		st, err := s.structural()
@@ -111,11 +125,7 @@ func newStructure(in *apiextensions.JSONSchemaProps) (*structure, error) {
 	if err := defaulting.PruneDefaults(s.Structural); err != nil {
 		return nil, fmt.Errorf("crd: the defaults of the schema cannot be pruned: %w", err)
 	}
-	look := structuralschema.Visitor{Structural: func(n *structuralschema.Structural) bool {
-		s.defaults = s.defaults || n.Default.Object != nil
-		return false
-	}}
-	look.Visit(s.Structural)
+	s.quick = certain.NewStructure(s.Structural)
 	return s, nil
 }
 
@@ -131,9 +141,12 @@ const (
 // shape gives obj the form that the schema asks for, in place: metadata as ObjectMeta (rule
 // C50), unknown fields pruned (C46 to C49), nulls dropped and defaults filled in (C51 to C53). It
 // returns the paths of the fields of a client's object that it dropped.
+//
+// What comes as it should be, which is what most clients send and all that was stored under the
+// same schema, is only looked at.
 func (v *versionSchema) shape(obj map[string]any, from source) (unknown []string, err error) {
 	st, err := v.structural()
-	if err != nil {
+	if err != nil || st.fill(obj, from) {
 		return nil, err
 	}
 	lenient, track := from == store, from == client
@@ -163,6 +176,26 @@ func (v *versionSchema) shape(obj map[string]any, from source) (unknown []string
 	}
 	defaulting.Default(obj, st.Structural)
 	return unknown, nil
+}
+
+// fill fills in what obj lacks, in place, and says whether that was all it needed. If not, it
+// did nothing.
+func (s *structure) fill(obj map[string]any, from source) bool {
+	metadata, found := obj["metadata"]
+	if found && !certain.Plain(metadata) {
+		return false
+	}
+	order := s.quick.Order(obj)
+	if order == certain.Disorder {
+		return false
+	}
+	if m, ok := metadata.(map[string]any); ok && from == store && m["generation"] == nil {
+		m["generation"] = int64(1) // rule C112
+	}
+	if order == certain.Lacking {
+		defaulting.Default(obj, s.Structural)
+	}
+	return true
 }
 
 // prune drops from obj, in place, what the schema does not know; nothing is filled in.

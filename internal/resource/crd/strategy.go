@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +15,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pawl-dev/pawl/internal/objectjson"
 	"github.com/pawl-dev/pawl/registry"
 )
 
@@ -75,15 +75,24 @@ func setStatus(to, from *unstructured.Unstructured) {
 }
 
 func sameButMetadata(a, b map[string]any) bool {
-	for _, pair := range [][2]map[string]any{{a, b}, {b, a}} {
-		for k, v := range pair[0] {
-			if k == "metadata" {
-				continue
-			}
-			w, ok := pair[1][k]
-			if !ok || !equality.Semantic.DeepEqual(v, w) {
-				return false
-			}
+	return membersBesideMetadata(a) == membersBesideMetadata(b) && holdsAllButMetadata(a, b)
+}
+
+func membersBesideMetadata(a map[string]any) int {
+	if _, ok := a["metadata"]; ok {
+		return len(a) - 1
+	}
+	return len(a)
+}
+
+// holdsAllButMetadata says whether b has all that a has.
+func holdsAllButMetadata(a, b map[string]any) bool {
+	for k, v := range a {
+		if k == "metadata" {
+			continue
+		}
+		if w, ok := b[k]; !ok || !objectjson.Equal(v, w) {
+			return false
 		}
 	}
 	return true

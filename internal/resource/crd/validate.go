@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/pawl-dev/pawl/internal/resource/crd/certain"
 )
 
 // A change is what is to be checked.
@@ -62,10 +64,10 @@ func (s customStrategy) checkRest(ctx context.Context, c change, errs field.Erro
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	var more field.ErrorList
-	if c.scope == wholeObject {
+	if c.scope == wholeObject && st.quick.Embeds() {
 		more = append(more, objectmeta.Validate(ctx, nil, c.now.Object, st.Structural, false)...)
 	}
-	more = append(more, checkLists(st.Structural, c)...)
+	more = append(more, checkLists(st, c)...)
 	if text := blocked(errs, more); text != "" {
 		if rules, err := s.schema.rules(); err == nil && rules != nil {
 			more = append(more, field.Invalid(nil, nil, text))
@@ -91,6 +93,9 @@ func (s customStrategy) checkType(u *unstructured.Unstructured) field.ErrorList 
 // well: findings about an update come twice, once from each, as clients of the reference
 // know them.
 func (s customStrategy) checkMetadata(ctx context.Context, c change) field.ErrorList {
+	if s.isMetadataFine(c) {
+		return nil
+	}
 	path := field.NewPath("metadata")
 	now, err := objectMeta(c.now)
 	if err != nil {
@@ -105,6 +110,16 @@ func (s customStrategy) checkMetadata(ctx context.Context, c change) field.Error
 		return field.ErrorList{field.Invalid(path, c.was.Object["metadata"], err.Error())}
 	}
 	return apivalidation.ValidateObjectMetaDeclaratively(ctx, operation.Update, now, was, s.Policies.Namespaced, nil, path, true)
+}
+
+// isMetadataFine says that the library would find nothing wrong with the metadata.
+func (s customStrategy) isMetadataFine(c change) bool {
+	now, _ := c.now.Object["metadata"].(map[string]any)
+	if c.was == nil {
+		return certain.Born(now, s.Policies.Namespaced)
+	}
+	was, _ := c.was.Object["metadata"].(map[string]any)
+	return certain.Succeeds(now, was)
 }
 
 func objectMeta(u *unstructured.Unstructured) (*metav1.ObjectMeta, error) {
@@ -123,7 +138,7 @@ func (s customStrategy) checkSchema(c change) (field.ErrorList, error) {
 		return s.checkStatus(c)
 	}
 	v, err := s.schema.whole()
-	if err != nil {
+	if err != nil || v.quick.Judge(c.now.Object) == certain.Valid {
 		return nil, err
 	}
 	if c.was == nil {
@@ -139,7 +154,7 @@ func (s customStrategy) checkSchema(c change) (field.ErrorList, error) {
 func (s customStrategy) checkStatus(c change) (field.ErrorList, error) {
 	status, ok := c.now.Object["status"]
 	v, err := s.schema.status()
-	if !ok || err != nil || v == nil {
+	if !ok || err != nil || v == nil || v.quick.Judge(status) == certain.Valid {
 		return nil, err
 	}
 	both, err := s.correlate(c)
@@ -162,9 +177,12 @@ func (s customStrategy) correlate(c change) (*common.CorrelatedObject, error) {
 
 // checkLists finds duplicates in sets and maps. If the old object had some, the new one is not
 // blamed for any (rule C67).
-func checkLists(st *structuralschema.Structural, c change) field.ErrorList {
-	errs := listtype.ValidateListSetsAndMaps(nil, st, c.now.Object)
-	if len(errs) > 0 && c.was != nil && len(listtype.ValidateListSetsAndMaps(nil, st, c.was.Object)) > 0 {
+func checkLists(st *structure, c change) field.ErrorList {
+	if st.quick.Distinct(c.now.Object) == certain.Valid {
+		return nil
+	}
+	errs := listtype.ValidateListSetsAndMaps(nil, st.Structural, c.now.Object)
+	if len(errs) > 0 && c.was != nil && len(listtype.ValidateListSetsAndMaps(nil, st.Structural, c.was.Object)) > 0 {
 		return nil
 	}
 	return errs

@@ -1,0 +1,146 @@
+package certain
+
+import "time"
+
+// Plain says that metadata is as the library would write it if it read it into an ObjectMeta first: every
+// field known and of its type, and none that would be left out for being empty (rule C50).
+func Plain(metadata any) bool {
+	m, ok := metadata.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, value := range m {
+		if !plainField(name, value) {
+			return false
+		}
+	}
+	return true
+}
+
+func plainField(name string, value any) bool {
+	switch name {
+	case "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion":
+		return isText(value)
+	case "generation":
+		n, ok := value.(int64)
+		return ok && n != 0
+	case "deletionGracePeriodSeconds":
+		_, ok := value.(int64)
+		return ok
+	case "creationTimestamp", "deletionTimestamp":
+		return isTime(value)
+	case "labels", "annotations":
+		return areTexts(value)
+	case "finalizers":
+		return each(value, func(v any) bool { _, ok := v.(string); return ok })
+	case "ownerReferences":
+		return each(value, isReference)
+	case "managedFields":
+		return each(value, isEntry)
+	}
+	return false
+}
+
+// isText says whether value is a text that is not left out.
+func isText(value any) bool {
+	s, ok := value.(string)
+	return ok && s != ""
+}
+
+// isTime says whether value is a time in the one spelling that is written.
+func isTime(value any) bool {
+	s, ok := value.(string)
+	if !ok || len(s) != len("2006-01-02T15:04:05Z") || s[len(s)-1] != 'Z' || s < "0002" {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339, s)
+	return err == nil
+}
+
+func areTexts(value any) bool {
+	m, ok := value.(map[string]any)
+	if !ok || len(m) == 0 {
+		return false
+	}
+	for _, v := range m {
+		if _, ok := v.(string); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// each says whether value is a list that is not empty, all whose items are as they should.
+func each(value any, is func(any) bool) bool {
+	list, ok := value.([]any)
+	if !ok || len(list) == 0 {
+		return false
+	}
+	for _, item := range list {
+		if !is(item) {
+			return false
+		}
+	}
+	return true
+}
+
+func isReference(value any) bool {
+	m, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	needed := 0
+	for name, v := range m {
+		switch name {
+		case "apiVersion", "kind", "name", "uid":
+			needed++
+			_, ok = v.(string)
+		case "controller", "blockOwnerDeletion":
+			_, ok = v.(bool)
+		default:
+			ok = false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return needed == 4
+}
+
+// isEntry is about an entry of managedFields.
+func isEntry(value any) bool {
+	m, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, v := range m {
+		switch name {
+		case "manager", "operation", "apiVersion", "fieldsType", "subresource":
+			ok = isText(v)
+		case "time":
+			ok = isTime(v)
+		case "fieldsV1":
+			ok = isFields(v)
+		default:
+			ok = false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// isFields says whether value holds objects and nothing else.
+func isFields(value any) bool {
+	m, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, v := range m {
+		if !isFields(v) {
+			return false
+		}
+	}
+	return true
+}
