@@ -52,7 +52,7 @@ func (p *parts) version(gr schema.GroupResource) *resource.Version {
 	return p.catalogue.Catalogue().Lookup(gr.Group, gr.Resource).Versions[0]
 }
 
-// control starts the loops that empty what is being deleted.
+// control starts the loops that empty what is being deleted, and collect what nobody owns any more.
 func (p *parts) control(ctx context.Context) {
 	ns := p.version(namespaces)
 	emptier := controller.NewNamespaces(controller.NamespacesOptions{
@@ -68,4 +68,8 @@ func (p *parts) control(ctx context.Context) {
 	p.loop(ctx, func(ctx context.Context) { _ = emptier.Run(ctx) }) // ends with ctx or the engine
 	p.loop(ctx, func(ctx context.Context) { _ = accounts.Run(ctx) })
 	p.loop(ctx, func(ctx context.Context) { _ = cleaner.Run(ctx) })
+	collector := controller.NewCollector(controller.CollectorOptions{
+		Engine: p.engine, Catalogue: p.catalogue, Custom: p.manager, Log: p.config.Logger,
+	})
+	p.loop(ctx, func(ctx context.Context) { _ = collector.Run(ctx) })
 }

@@ -60,3 +60,29 @@ func first(snap kv.Snapshot, prefix, from string) (string, bool) {
 	}
 	return "", false
 }
+
+// ParseKey takes the key of an object apart. The namespace is "" for an object that has none. It is
+// not ok for a key that no object is under: one of [View.ClaimPrefix].
+func ParseKey(key string) (group, plural, namespace, name string, ok bool) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 4 && len(parts) != 5 || parts[1] == claimGroup {
+		return "", "", "", "", false
+	}
+	if group = parts[1]; group == coreGroup {
+		group = ""
+	}
+	if len(parts) == 5 {
+		namespace = parts[3]
+	}
+	return group, parts[2], namespace, parts[len(parts)-1], true
+}
+
+// RawMetadata returns the JSON of the metadata of a stored object, without resourceVersion, whatever
+// table it is of. It costs nothing, and must not be changed.
+func RawMetadata(v *kv.Version) ([]byte, error) {
+	d, err := unseal(v.Value)
+	if err != nil {
+		return nil, err
+	}
+	return d.json[d.metaStart:d.metaEnd], nil
+}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -55,18 +56,26 @@ func (l *loop) run(ctx context.Context) error {
 	defer l.running.Wait()
 	defer cancel()
 	l.jobs, l.ended = map[string]*job{}, make(chan *job)
+	anew(ctx, l.clock, l.log, l.follow)
+	return nil
+}
+
+// anew calls follow again whenever it cannot go on, until ctx ends or the engine is closed. What
+// fell behind begins again at once, all else after a pause that grows.
+func anew(ctx context.Context, c clock.Clock, log *slog.Logger, follow func(context.Context) error) {
 	for tries := 0; ; tries++ {
-		started := l.clock.Now()
-		err := l.follow(ctx)
+		started := c.Now()
+		err := follow(ctx)
 		if ctx.Err() != nil || storage.IsClosed(err) {
-			return nil
+			return
 		}
-		l.log.Warn("objects are listed anew", "because", err)
-		if l.clock.Since(started) > pauseMax {
+		log.Warn("objects are listed anew", "because", err)
+		if c.Since(started) > pauseMax {
 			tries = 0
 		}
-		if !storage.IsKind(err, storage.Expired) && !pause(ctx, l.clock, tries) {
-			return nil
+		behind := storage.IsKind(err, storage.Expired) || errors.Is(err, kv.ErrCompacted)
+		if !behind && !pause(ctx, c, tries) {
+			return
 		}
 	}
 }
@@ -219,10 +228,15 @@ const (
 	pauseMax = 30 * time.Second
 )
 
+// pauseFor is how long the pause is after so many failures in a row before the last.
+func pauseFor(failures int) time.Duration {
+	const doublings = 10 // 2^10 · pauseMin is more than pauseMax
+	return min(pauseMin<<min(failures, doublings), pauseMax)
+}
+
 // pause waits after the given number of failures in a row. It reports false if ctx ended.
 func pause(ctx context.Context, c clock.Clock, failures int) bool {
-	const doublings = 10 // 2^10 · pauseMin is more than pauseMax
-	timer := c.NewTimer(min(pauseMin<<min(failures, doublings), pauseMax))
+	timer := c.NewTimer(pauseFor(failures))
 	defer timer.Stop()
 	select {
 	case <-timer.C():

@@ -201,7 +201,7 @@ func (n *Namespaces) survey(ctx context.Context, t target) ([]*rest, error) {
 	var left []*rest
 	var errs []error
 	for group, plural := range storage.Occupied(snap, n.o.Space, t.name) {
-		store := n.storeOf(catalogue, group, plural)
+		store := storeOf(catalogue, n.o.Custom, group, plural)
 		if store == nil {
 			errs = append(errs, fmt.Errorf("there are objects of %s.%s, and no such resource is served", plural, group))
 			continue
@@ -235,10 +235,10 @@ func stillWaiting(v storage.Version, t target, waits func(storage.Version) (bool
 
 // storeOf returns a store for the objects of a resource, nil if nobody serves it. Which of its
 // versions that speaks does not matter: they are over one table.
-func (n *Namespaces) storeOf(c *resource.Catalogue, group, plural string) *registry.Store {
+func storeOf(c *resource.Catalogue, custom CustomResources, group, plural string) *registry.Store {
 	r := c.Lookup(group, plural)
 	if r == nil {
-		return n.o.Custom.Instances(plural + "." + group)
+		return custom.Instances(plural + "." + group)
 	}
 	v := r.Version(r.StorageVersion)
 	if v == nil {

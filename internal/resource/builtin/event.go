@@ -21,7 +21,9 @@ import (
 // eventLasts is how long an event is kept after its last write (rule B41).
 const eventLasts = time.Hour
 
-var eventPolicy = registry.Policy{Namespaced: true, CreateOnUpdate: true, UnconditionalUpdate: true, Name: registry.AnyPathSegment}
+var eventPolicy = registry.Policy{
+	Namespaced: true, CreateOnUpdate: true, UnconditionalUpdate: true, Name: registry.AnyPathSegment, Dependents: registry.Disallowed,
+}
 
 // oldEvents is what holds for events of the core group. Only those that have an eventTime are
 // held to what the newer API asks for (rule B42).

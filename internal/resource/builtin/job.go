@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/pawl-dev/pawl/registry"
 )
 
 // The labels that a job had before they got a domain; both are written.
@@ -22,7 +24,7 @@ const (
 
 // jobs is what holds for jobs (rule B61).
 var jobs = rules[*batchv1.Job]{
-	policy:  workloadPolicy,
+	policy:  jobPolicy(),
 	spec:    func(j, from *batchv1.Job) { j.Spec = from.Spec },
 	status:  func(j, from *batchv1.Job) { j.Status = from.Status },
 	tracked: func(j *batchv1.Job) any { return j.Spec },
@@ -70,6 +72,14 @@ var jobs = rules[*batchv1.Job]{
 		}
 		return errs
 	},
+}
+
+// jobPolicy is that of other workloads, but that the pods of a job stay when it is deleted and nobody
+// says otherwise (rule B63).
+func jobPolicy() registry.Policy {
+	p := workloadPolicy
+	p.Dependents = registry.Orphaned
+	return p
 }
 
 func jobKinds() []Kind {
