@@ -1,6 +1,7 @@
 package objectjson
 
 import (
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -10,6 +11,12 @@ import (
 // depthMax is how deep objects and arrays nest before the library takes over. It follows
 // 10,000 levels; real objects have twenty.
 const depthMax = 200
+
+// Most objects have no more fields, and most arrays no more items. Those that have more cost garbage.
+const (
+	namesMost = 16
+	itemsMost = 8
+)
 
 // Decode reads a JSON object. Numbers are int64 if they are written as such and fit, float64 if
 // not. Duplicates are the library's findings about fields that come more than once, the
@@ -117,11 +124,12 @@ func (d *decoder) object() (map[string]any, bool) {
 	if !d.enter() {
 		return nil, false
 	}
-	object := map[string]any{}
 	if d.skip() == '}' {
 		d.leave()
-		return object, true
+		return map[string]any{}, true
 	}
+	var room [namesMost]member
+	members := room[:0]
 	for {
 		if d.skip() != '"' {
 			return nil, false
@@ -135,30 +143,45 @@ func (d *decoder) object() (map[string]any, bool) {
 		if !ok {
 			return nil, false
 		}
-		before := len(object)
-		object[name] = value
-		d.duplicate = d.duplicate || len(object) == before
+		members = append(members, member{name, value})
 		switch d.skip() {
 		case ',':
 			d.at++
 		case '}':
 			d.leave()
-			return object, true
+			return d.objectOf(members), true
 		default:
 			return nil, false
 		}
 	}
 }
 
+// A member is a field of an object. Fields are gathered before a map is made for them, of
+// the right size.
+type member struct {
+	name  string
+	value any
+}
+
+func (d *decoder) objectOf(members []member) map[string]any {
+	object := make(map[string]any, len(members))
+	for i := range members {
+		object[members[i].name] = members[i].value
+	}
+	d.duplicate = d.duplicate || len(object) < len(members)
+	return object
+}
+
 func (d *decoder) array() ([]any, bool) {
 	if !d.enter() {
 		return nil, false
 	}
-	array := []any{}
 	if d.skip() == ']' {
 		d.leave()
-		return array, true
+		return []any{}, true
 	}
+	var room [itemsMost]any
+	array := room[:0]
 	for {
 		value, ok := d.value()
 		if !ok {
@@ -170,7 +193,7 @@ func (d *decoder) array() ([]any, bool) {
 			d.at++
 		case ']':
 			d.leave()
-			return array, true
+			return slices.Clone(array), true
 		default:
 			return nil, false
 		}

@@ -45,9 +45,6 @@ type encoder struct {
 	depth int
 }
 
-// namesMost is how many fields most objects have at most; those that have more cost garbage.
-const namesMost = 16
-
 func (e *encoder) value(value any) error {
 	switch v := value.(type) {
 	case nil:
