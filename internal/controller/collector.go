@@ -90,8 +90,8 @@ type collection struct {
 
 	unserved map[*node]bool // wait for another catalogue
 	failed   map[*node]bool // wait for again
-	failures int            // how many times in a row again came and something failed
-	again    clock.Timer    // nil while nothing failed
+	again    clock.Timer    // when they are tried again; nil while nothing failed
+	due      time.Time      // of again
 
 	definitions string        // what keys of definitions begin with
 	changed     bool          // a definition has changed, and nobody waits for the catalogue yet
@@ -318,8 +318,8 @@ func (r *collection) finish(did outcome) {
 	n := did.node
 	r.working--
 	n.busy = false
-	if did.err == nil && len(r.failed) == 0 && r.again == nil {
-		r.failures = 0
+	if did.err == nil {
+		n.failures = 0
 	}
 	switch {
 	case n.again:
@@ -329,10 +329,20 @@ func (r *collection) finish(did outcome) {
 		r.unserved[n] = true
 	case did.err != nil:
 		r.o.Log.Warn("an object cannot be collected; will try again", "key", n.key, "error", did.err)
-		r.failed[n] = true
-		if r.again == nil {
-			r.again = r.o.Clock.NewTimer(pauseFor(r.failures))
-			r.failures++
-		}
+		r.postpone(n)
 	}
+}
+
+// postpone has an object tried again after a pause, that grows with its failures, or earlier if
+// another is.
+func (r *collection) postpone(n *node) {
+	wait := pauseFor(n.failures)
+	n.failures++
+	r.failed[n] = true
+	due := r.o.Clock.Now().Add(wait)
+	if r.again != nil && !due.Before(r.due) {
+		return
+	}
+	r.stop()
+	r.again, r.due = r.o.Clock.NewTimer(wait), due
 }

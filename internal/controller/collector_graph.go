@@ -41,6 +41,7 @@ type node struct {
 	// Of the collection: queued to be decided on, a task for it is under way, and it is
 	// to be decided on once more when that ends.
 	queued, busy, again bool
+	failures            int // of its tasks, in a row
 }
 
 // A stage is how far an object is.

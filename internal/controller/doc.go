@@ -1,6 +1,7 @@
 // Package controller holds the few loops that an API server is useless without: namespaces that
 // are being deleted are emptied and go ([Namespaces]), and so do the objects of
-// CustomResourceDefinitions ([Definitions]).
+// CustomResourceDefinitions ([Definitions]); objects whose owners have gone follow them
+// ([Collector], which follows all tables at once and says itself how).
 //
 // # Driven by events
 //
