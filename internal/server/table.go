@@ -74,8 +74,8 @@ func (c *call) appendRow(dst []byte, v storage.Version) ([]byte, error) {
 	})
 }
 
-// appendTableOf appends the table of an object that is not stored. Its metadata is always
-// there: a bookmark says all it has to say in them.
+// appendTableOf appends the table of an object that is not stored. The mark at the end of the
+// initial events is in its metadata, so that is there even if nobody asked for any.
 func (c *call) appendTableOf(dst []byte, obj runtime.Object) ([]byte, error) {
 	acc, err := meta.Accessor(obj)
 	if err != nil {
@@ -85,9 +85,14 @@ func (c *call) appendTableOf(dst []byte, obj runtime.Object) ([]byte, error) {
 		return dst, err
 	}
 	dst, err = c.appendCells(dst, obj, func(dst []byte) ([]byte, error) {
-		if metav1.IncludeObjectPolicy(c.query.Get("includeObject")) == metav1.IncludeObject {
+		switch metav1.IncludeObjectPolicy(c.query.Get("includeObject")) {
+		case metav1.IncludeObject:
 			data, err := c.form.Encode(obj)
 			return append(dst, data...), err
+		case metav1.IncludeNone:
+			if acc.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "" {
+				return append(dst, "null"...), nil
+			}
 		}
 		p, err := c.partialOf(obj)
 		if err != nil {
