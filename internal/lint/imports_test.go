@@ -24,8 +24,8 @@ var layers = [][]string{
 	{"registry"},
 	{"storage"},
 	{"kv"},
-	{"internal/patch", "internal/table"}, // know forms, and nothing of pawl
-	{"internal/table"},                   // knows only types of objects
+	{"internal/metadata", "internal/objectjson", "internal/patch", "internal/table"}, // know forms, and nothing of pawl
+	{"internal/table"}, // knows only types of objects
 }
 
 // aside are folders that belong to no layer: the tools of tests. Only tests import them.
