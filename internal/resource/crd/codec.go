@@ -59,7 +59,7 @@ func (c *codec) defaulted(u *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if order := st.quick.Order(u.Object); order != certain.Disorder {
+	if order := st.quick.Order(u.Object); order <= certain.Lacking {
 		return order == certain.Full, nil
 	}
 	full := u.DeepCopy().Object

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
+	"github.com/pawl-dev/pawl/internal/metadata"
 	"github.com/pawl-dev/pawl/internal/resource/crd/certain"
 	"github.com/pawl-dev/pawl/storage"
 )
@@ -149,6 +150,11 @@ func (v *versionSchema) shape(obj map[string]any, from source) (unknown []string
 	if err != nil || st.fill(obj, from) {
 		return nil, err
 	}
+	return st.reshape(obj, from)
+}
+
+// reshape is shape for objects about which nothing is known.
+func (s *structure) reshape(obj map[string]any, from source) (unknown []string, err error) {
 	lenient, track := from == store, from == client
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{
 		DropMalformedFields: lenient, ReturnUnknownFieldPaths: track,
@@ -156,10 +162,10 @@ func (v *versionSchema) shape(obj map[string]any, from source) (unknown []string
 	if err != nil {
 		return nil, err
 	}
-	unknown = append(unknown, pruning.PruneWithOptions(obj, st.Structural, true,
+	unknown = append(unknown, pruning.PruneWithOptions(obj, s.Structural, true,
 		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: track})...)
-	defaulting.PruneNonNullableNullsWithoutDefaults(obj, st.Structural)
-	wrong, paths := objectmeta.CoerceWithOptions(nil, obj, st.Structural, false, objectmeta.CoerceOptions{
+	defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.Structural)
+	wrong, paths := objectmeta.CoerceWithOptions(nil, obj, s.Structural, false, objectmeta.CoerceOptions{
 		DropInvalidFields: lenient, ReturnUnknownFieldPaths: track,
 	})
 	if wrong != nil {
@@ -174,25 +180,25 @@ func (v *versionSchema) shape(obj map[string]any, from source) (unknown []string
 			return nil, err
 		}
 	}
-	defaulting.Default(obj, st.Structural)
+	defaulting.Default(obj, s.Structural)
 	return unknown, nil
 }
 
-// fill fills in what obj lacks, in place, and says whether that was all it needed. If not, it
-// did nothing.
+// fill fills in what obj lacks and drops what says nothing, in place, and says whether that was all
+// it needed. If not, it did nothing.
 func (s *structure) fill(obj map[string]any, from source) bool {
-	metadata, found := obj["metadata"]
-	if found && !certain.Plain(metadata) {
-		return false
-	}
+	meta, found := obj["metadata"]
 	order := s.quick.Order(obj)
-	if order == certain.Disorder {
+	if order == certain.Disorder || found && !metadata.Tidy(meta) {
 		return false
 	}
-	if m, ok := metadata.(map[string]any); ok && from == store && m["generation"] == nil {
+	if m, ok := meta.(map[string]any); ok && from == store && m["generation"] == nil {
 		m["generation"] = int64(1) // rule C112
 	}
-	if order == certain.Lacking {
+	if order == certain.Spare {
+		defaulting.PruneNonNullableNullsWithoutDefaults(obj, s.Structural)
+	}
+	if order != certain.Full {
 		defaulting.Default(obj, s.Structural)
 	}
 	return true

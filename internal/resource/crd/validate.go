@@ -20,6 +20,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 
+	"github.com/pawl-dev/pawl/internal/metadata"
 	"github.com/pawl-dev/pawl/internal/resource/crd/certain"
 )
 
@@ -116,10 +117,10 @@ func (s customStrategy) checkMetadata(ctx context.Context, c change) field.Error
 func (s customStrategy) isMetadataFine(c change) bool {
 	now, _ := c.now.Object["metadata"].(map[string]any)
 	if c.was == nil {
-		return certain.Born(now, s.Policies.Namespaced)
+		return metadata.Born(now, s.Policies.Namespaced, apivalidation.NameIsDNSSubdomain)
 	}
 	was, _ := c.was.Object["metadata"].(map[string]any)
-	return certain.Succeeds(now, was)
+	return metadata.Succeeds(now, was)
 }
 
 func objectMeta(u *unstructured.Unstructured) (*metav1.ObjectMeta, error) {

@@ -10,7 +10,7 @@
 //
 // A [Structure] says of an object that pruning, the dropping of nulls and defaulting would not
 // change it ([Structure.Order]), and that no list repeats what it must not ([Structure.Distinct]).
-// [Plain], [Born] and [Succeeds] say the like about metadata.
+// Metadata is not looked at here.
 //
 // # What it costs
 //

@@ -87,12 +87,13 @@ type Order uint8
 const (
 	Full     Order = iota // nothing would change
 	Lacking               // defaults would be filled in, and nothing else would change
+	Spare                 // nulls would be dropped too, or replaced by defaults
 	Disorder              // more than that would change, or it is not known
 )
 
 // Order says how far obj, a whole object, is from the form that it is read in: nothing unknown in
 // it, no null that is dropped, all defaults filled in (rules C46 to C53). Its metadata is
-// looked at by [Plain] alone.
+// not looked at.
 func (s *Structure) Order(obj map[string]any) Order {
 	if s == nil {
 		s = &Structure{}
@@ -145,28 +146,28 @@ func (s *Structure) member(p *Structure, value any) Order {
 	default:
 		return Disorder
 	}
-	if value == nil {
-		return fullUnless(!p.nullable)
+	switch {
+	case value != nil:
+		return p.order(value)
+	case p.nullable:
+		return Full
 	}
-	return p.order(value)
-}
-
-func fullUnless(disorder bool) Order {
-	if disorder {
-		return Disorder
-	}
-	return Full
+	return Spare
 }
 
 // unknown is about a value of which nothing is known: objects in it lose all fields.
 func unknown(value any) Order {
+	empty := true
 	switch v := value.(type) {
 	case map[string]any:
-		return fullUnless(len(v) > 0)
+		empty = len(v) == 0
 	case []any:
-		return fullUnless(len(v) > 0)
+		empty = len(v) == 0
 	}
-	return Full
+	if empty {
+		return Full
+	}
+	return Disorder
 }
 
 // order is about a value that is not null and has schema s.
@@ -192,7 +193,7 @@ func (s *Structure) order(value any) Order {
 			case item != nil:
 				order = max(order, s.items.order(item))
 			case s.items.defaulted && !s.items.nullable:
-				return Disorder
+				order = max(order, Spare)
 			}
 			if order == Disorder {
 				return order

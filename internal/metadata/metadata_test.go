@@ -1,4 +1,4 @@
-package certain
+package metadata
 
 import (
 	"maps"
@@ -55,7 +55,7 @@ func with(m map[string]any, more []any) map[string]any {
 }
 
 // metadata is random metadata, the better the higher good is.
-func metadata(r *rand.Rand, good int) map[string]any {
+func random(r *rand.Rand, good int) map[string]any {
 	m := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(fields)) { // in one order, so that a seed tells everything
 		values := fields[name]
@@ -63,24 +63,30 @@ func metadata(r *rand.Rand, good int) map[string]any {
 		switch {
 		case !likely && r.IntN(3) > 0, r.IntN(20) == 0, name == "odd" && r.IntN(good) > 0, strings.HasPrefix(name, "deletion") && r.IntN(good) > 0:
 		case r.IntN(good) > 0:
-			m[name] = copied(values[0])
+			m[name] = runtime.DeepCopyJSONValue(values[0])
 		default:
-			m[name] = copied(values[r.IntN(len(values))])
+			m[name] = runtime.DeepCopyJSONValue(values[r.IntN(len(values))])
 		}
 	}
 	return m
 }
 
-func TestPlainMetadataIsReadAndWrittenWithoutChange(t *testing.T) {
+func TestTidyMetadataIsWhatTheLibraryMakesOfIt(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	plain := 0
+	plain, tidied := 0, 0
 	for range 8000 {
-		m := metadata(r, 12)
-		if !Plain(m) {
+		m := random(r, 12)
+		obj := map[string]any{"metadata": runtime.DeepCopyJSONValue(m)}
+		was := Plain(m)
+		switch tidy := Tidy(m); {
+		case was && !tidy || !was && !tidy && !reflect.DeepEqual(any(m), obj["metadata"]) || tidy && !Plain(m):
+			t.Fatalf("%v: plain %v, tidy %v, now %v", obj, was, tidy, m)
+		case !tidy:
 			continue
+		case !was:
+			tidied++
 		}
 		plain++
-		obj := map[string]any{"metadata": copied(m)}
 		meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(obj, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 		if err != nil || !found || len(unknown) > 0 {
 			t.Fatalf("%v: %v, %v", m, unknown, err)
@@ -89,8 +95,8 @@ func TestPlainMetadataIsReadAndWrittenWithoutChange(t *testing.T) {
 			t.Fatalf("not plain, %v: %#v becomes %#v", err, m, obj["metadata"])
 		}
 	}
-	if plain < 800 {
-		t.Errorf("only %d were plain", plain)
+	if plain < 800 || tidied < 100 {
+		t.Errorf("only %d were plain or became so, %d became", plain, tidied)
 	}
 }
 
@@ -108,13 +114,15 @@ func TestMetadataIsLawfulOnlyIfTheLibrarySaysSo(t *testing.T) {
 	path := field.NewPath("metadata")
 	counts := map[string]int{}
 	for range 8000 {
-		m, old, namespaced := metadata(r, 12), metadata(r, 25), r.IntN(4) > 0
+		m, old, namespaced := random(r, 12), random(r, 25), r.IntN(4) > 0
 		if !namespaced && r.IntN(2) == 0 {
 			delete(m, "namespace")
 		}
-		if Born(m, namespaced) {
+		if Born(m, namespaced, apivalidation.NameIsDNSSubdomain) {
 			counts["born"]++
-			if errs := apivalidation.ValidateObjectMetaDeclaratively(t.Context(), operation.Create, typed(t, m), nil, namespaced, apivalidation.NameIsDNSSubdomain, path, true); len(errs) > 0 {
+			errs := apivalidation.ValidateObjectMeta(typed(t, m), namespaced, apivalidation.NameIsDNSSubdomain, path)
+			errs = append(errs, apivalidation.ValidateObjectMetaDeclaratively(t.Context(), operation.Create, typed(t, m), nil, namespaced, apivalidation.NameIsDNSSubdomain, path, true)...)
+			if len(errs) > 0 {
 				t.Fatalf("%v: %v", m, errs)
 			}
 		}
@@ -126,7 +134,9 @@ func TestMetadataIsLawfulOnlyIfTheLibrarySaysSo(t *testing.T) {
 		}
 		if Succeeds(m, old) {
 			counts["succeeds"]++
-			if errs := apivalidation.ValidateObjectMetaDeclaratively(t.Context(), operation.Update, typed(t, m), typed(t, old), namespaced, nil, path, true); len(errs) > 0 {
+			errs := apivalidation.ValidateObjectMetaUpdate(typed(t, m), typed(t, old), path)
+			errs = append(errs, apivalidation.ValidateObjectMetaDeclaratively(t.Context(), operation.Update, typed(t, m), typed(t, old), namespaced, nil, path, true)...)
+			if len(errs) > 0 {
 				t.Fatalf("%v after %v: %v", m, old, errs)
 			}
 		}

@@ -1,6 +1,9 @@
-package certain
+package metadata
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Plain says that metadata is as the library would write it if it read it into an ObjectMeta first: every
 // field known and of its type, and none that would be left out for being empty (rule C50).
@@ -15,6 +18,48 @@ func Plain(metadata any) bool {
 		}
 	}
 	return true
+}
+
+// Tidy makes metadata plain, in place, if nothing is in the way but fields that are known and empty: they
+// are left out. If more is, it says so and does nothing.
+func Tidy(metadata any) bool {
+	m, ok := metadata.(map[string]any)
+	if !ok {
+		return false
+	}
+	empty := false
+	for name, value := range m {
+		switch {
+		case plainField(name, value):
+		case isEmpty(name, value):
+			empty = true
+		default:
+			return false
+		}
+	}
+	if empty {
+		maps.DeleteFunc(m, isEmpty)
+	}
+	return true
+}
+
+// isEmpty says whether a field is known, and left out when metadata is written.
+func isEmpty(name string, value any) bool {
+	switch name {
+	case "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion":
+		return value == nil || value == ""
+	case "generation":
+		return value == nil || value == int64(0)
+	case "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds":
+		return value == nil
+	case "labels", "annotations":
+		m, ok := value.(map[string]any)
+		return value == nil || ok && len(m) == 0
+	case "finalizers", "ownerReferences", "managedFields":
+		list, ok := value.([]any)
+		return value == nil || ok && len(list) == 0
+	}
+	return false
 }
 
 func plainField(name string, value any) bool {

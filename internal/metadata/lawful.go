@@ -1,4 +1,4 @@
-package certain
+package metadata
 
 import (
 	"strings"
@@ -10,16 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Born says that validation finds nothing wrong with the metadata of a new object, whose name
-// is a DNS subdomain (rule C56).
-func Born(metadata map[string]any, namespaced bool) bool {
+// Born says that ValidateObjectMetaAccessor finds nothing wrong with the metadata of an object, whose
+// name is as valid says.
+func Born(metadata map[string]any, namespaced bool, valid apivalidation.ValidateNameFunc) bool {
 	if !Plain(metadata) {
 		return false
 	}
 	name, _ := metadata["name"].(string)
 	prefix, _ := metadata["generateName"].(string)
-	if name == "" || len(apivalidation.NameIsDNSSubdomain(name, false)) > 0 ||
-		prefix != "" && len(apivalidation.NameIsDNSSubdomain(prefix, true)) > 0 {
+	if name == "" || len(valid(name, false)) > 0 || prefix != "" && len(valid(prefix, true)) > 0 {
 		return false
 	}
 	namespace, _ := metadata["namespace"].(string)
@@ -37,7 +36,7 @@ func Born(metadata map[string]any, namespaced bool) bool {
 	return generation >= 0 && lawful(metadata)
 }
 
-// Succeeds says that validation finds nothing wrong with metadata in place of old.
+// Succeeds says that ValidateObjectMetaAccessorUpdate finds nothing wrong with metadata in place of old.
 func Succeeds(metadata, old map[string]any) bool {
 	if !Plain(metadata) || !Plain(old) || metadata["resourceVersion"] == nil {
 		return false
