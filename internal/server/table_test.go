@@ -157,3 +157,15 @@ func (w *world) watchLines(c *http.Client, query, accept string, while func()) [
 	}
 	return strings.Split(body, "\n")
 }
+
+func TestTheColumnsOfEachKindFitItsObjects(t *testing.T) {
+	w := furnished(t)
+	for _, res := range w.catalogue.Catalogue().Resources() {
+		for _, v := range res.Versions {
+			c := &call{s: w.server, res: res, ver: v, form: v.Form}
+			if row := c.columns().Row(v.Form.New(), time.Now()); len(row.Cells) != len(c.columns().Definitions) {
+				t.Errorf("%s has %d cells in %d columns", res.GroupResource(), len(row.Cells), len(c.columns().Definitions))
+			}
+		}
+	}
+}
