@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 clients still send orphanDependents
+
 package registry
 
 import (

@@ -82,7 +82,8 @@ const collectedMax = 32
 type collection struct {
 	*Collector
 	graph *graph
-	queue []*node // to be decided on
+	upTo  kv.Revision // what the graph knows
+	queue []*node     // to be decided on
 
 	done    chan outcome
 	working int // how many tasks are under way
@@ -103,11 +104,7 @@ type collection struct {
 // cannot go on.
 func (c *Collector) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &collection{
-		Collector: c, done: make(chan outcome, collectedMax), unserved: map[*node]bool{}, failed: map[*node]bool{},
-		definitions: storage.TablePrefix(c.o.Space, definitions.Group, definitions.Resource),
-	}
-	r.graph = newGraph(r.touch)
+	r := c.collection()
 	defer r.stop()
 	defer r.running.Wait()
 	defer cancel()
@@ -123,6 +120,7 @@ func (c *Collector) follow(ctx context.Context) error {
 	for v := range snap.Ascend(c.o.Space+"/", "") {
 		r.take(v)
 	}
+	r.upTo = snap.Revision()
 	for {
 		if err := r.drain(changes); err != nil {
 			return err
@@ -146,6 +144,16 @@ func (c *Collector) follow(ctx context.Context) error {
 	}
 }
 
+// collection begins with an empty graph.
+func (c *Collector) collection() *collection {
+	r := &collection{
+		Collector: c, done: make(chan outcome, collectedMax), unserved: map[*node]bool{}, failed: map[*node]bool{},
+		definitions: storage.TablePrefix(c.o.Space, definitions.Group, definitions.Resource),
+	}
+	r.graph = newGraph(r.touch)
+	return r
+}
+
 var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
 func (r *collection) stop() {
@@ -167,6 +175,7 @@ func (r *collection) drain(changes kv.Watch) error {
 
 // take takes in one change.
 func (r *collection) take(v *kv.Version) {
+	r.upTo = v.Revision
 	if strings.HasPrefix(v.Key, r.definitions) {
 		r.changed = true
 	}
@@ -264,10 +273,27 @@ func (r *collection) seek(ctx context.Context, n *node) error {
 			r.o.Log.Error("a stored object cannot be read; those who name it as their owner stay", "key", v.Key, "error", err)
 			e.key = ""
 		case md.UID == e.owner.uid:
-			r.graph.fill(e.owner, v, md)
+			r.meet(e.owner, v, md)
 		}
 	}
 	return nil
+}
+
+// meet gives the graph an owner that was found, as it was when what the graph knows was so: had it
+// been marked since, the mark would come before dependents that came to be before it.
+func (r *collection) meet(owner *node, v *kv.Version, md metadata) {
+	then := v
+	for then.Revision > r.upTo {
+		p := then.Prev()
+		if p == nil || p.Deleted || p.Created != v.Created {
+			break // no longer kept: the oldest that is will do
+		}
+		then = p
+	}
+	if before, err := metadataOf(then); err == nil {
+		v, md = then, before
+	}
+	r.graph.fill(owner, v, md)
 }
 
 // placeOf returns the key of what a reference names, "" if that is not served, or cannot be in
