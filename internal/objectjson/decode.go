@@ -135,10 +135,9 @@ func (d *decoder) object() (map[string]any, bool) {
 			return nil, false
 		}
 		name, ok := d.name()
-		if !ok || d.skip() != ':' {
+		if !ok || !d.colon() {
 			return nil, false
 		}
-		d.at++
 		value, ok := d.value()
 		if !ok {
 			return nil, false
@@ -200,32 +199,13 @@ func (d *decoder) array() ([]any, bool) {
 	}
 }
 
-// number reads digits with or without a sign, a fraction and an exponent. As in the
-// library, only a point makes a float64 of what would fit into an int64.
+// number reads a number. As in the library, only a point makes a float64 of what would fit into
+// an int64.
 func (d *decoder) number() (any, bool) {
-	from, point := d.at, false
-	if d.peek() == '-' {
-		d.at++
-	}
-	if d.peek() == '0' {
-		d.at++
-	} else if !d.digits() {
+	from := d.at
+	point, ok := d.numeral()
+	if !ok {
 		return nil, false
-	}
-	if d.peek() == '.' {
-		d.at, point = d.at+1, true
-		if !d.digits() {
-			return nil, false
-		}
-	}
-	if c := d.peek(); c == 'e' || c == 'E' {
-		d.at++
-		if c := d.peek(); c == '+' || c == '-' {
-			d.at++
-		}
-		if !d.digits() {
-			return nil, false
-		}
 	}
 	text := d.data[from:d.at]
 	if !point {
@@ -235,6 +215,35 @@ func (d *decoder) number() (any, bool) {
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	return f, err == nil
+}
+
+// numeral steps over digits with or without a sign, a fraction and an exponent, and says
+// whether there is a point among them.
+func (d *decoder) numeral() (point, ok bool) {
+	if d.peek() == '-' {
+		d.at++
+	}
+	if d.peek() == '0' {
+		d.at++
+	} else if !d.digits() {
+		return false, false
+	}
+	if d.peek() == '.' {
+		d.at, point = d.at+1, true
+		if !d.digits() {
+			return false, false
+		}
+	}
+	if c := d.peek(); c == 'e' || c == 'E' {
+		d.at++
+		if c := d.peek(); c == '+' || c == '-' {
+			d.at++
+		}
+		if !d.digits() {
+			return false, false
+		}
+	}
+	return point, true
 }
 
 func (d *decoder) peek() byte {

@@ -47,6 +47,21 @@ func decodesAsTheLibrary(t *testing.T, data []byte) {
 	}
 }
 
+// typedAsTheLibrary compares apiVersion and kind of one text, if they are known.
+func typedAsTheLibrary(t *testing.T, data []byte) (known bool) {
+	t.Helper()
+	var want struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	err := kjson.UnmarshalCaseSensitivePreserveInts(data, &want)
+	apiVersion, kind, known := Type(data)
+	if known && (err != nil || apiVersion != want.APIVersion || kind != want.Kind) {
+		t.Errorf("Type(%.200q): got %q and %q, want %q and %q, %v", data, apiVersion, kind, want.APIVersion, want.Kind, err)
+	}
+	return known
+}
+
 // encodesAsTheLibrary compares the bytes and the errors for one value.
 func encodesAsTheLibrary(t *testing.T, value any) {
 	t.Helper()
@@ -60,6 +75,19 @@ func encodesAsTheLibrary(t *testing.T, value any) {
 func TestTextsAreReadAsTheLibraryReadsThem(t *testing.T) {
 	for _, text := range texts {
 		decodesAsTheLibrary(t, []byte(text))
+		typedAsTheLibrary(t, []byte(text))
+	}
+}
+
+func TestTheTypeOfAnObjectIsKnownWithoutReadingIt(t *testing.T) {
+	for text, want := range map[string]bool{
+		sample: true, `{}`: true, `{"kind":"K"}`: true, ` {"x":[1.5e3,[],{},{"kind":7}],"kind":"K\u0021","apiVersion":null,"apiVersion":"a/v1"} `: true,
+		`{"kind":"A","kind":"B"}`: true, `{"kind":"A","kind":null}`: true, `{"Kind":"A"}`: true, `{"x":1e999,"kind":"K"}`: true,
+		`{"kind":7}`: false, `{"kind":["K"]}`: false, `[]`: false, `null`: false, `{"kind":"K"`: false, `{"kind":"K","x":[1,]}`: false, `{"kind":"K"}x`: false, `{"kind":"K","x":{"y"}}`: false,
+	} {
+		if got := typedAsTheLibrary(t, []byte(text)); got != want {
+			t.Errorf("%s: known is %v", text, got)
+		}
 	}
 }
 
@@ -120,6 +148,7 @@ func TestRandomTreesAndDamagedOnesAreReadAndWrittenAsTheLibraryDoes(t *testing.T
 		}
 		for range 4 {
 			decodesAsTheLibrary(t, data)
+			typedAsTheLibrary(t, data)
 			data[r.IntN(len(data))] = damage[r.IntN(len(damage))]
 		}
 	}
@@ -197,6 +226,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		decodesAsTheLibrary(t, data)
+		typedAsTheLibrary(t, data)
 		if tree, err := DecodeLast(data); err == nil {
 			encodesAsTheLibrary(t, tree)
 		}
@@ -223,6 +253,7 @@ func BenchmarkJSON(b *testing.B) {
 	}{
 		{"decode", func() error { _, _, err := Decode(data); return err }},
 		{"decode/library", func() error { _, err := kjson.UnmarshalStrict(data, &map[string]any{}); return err }},
+		{"type", func() error { Type(data); return nil }},
 		{"append", func() error { _, err := Append(make([]byte, 0, 2*len(data)), tree); return err }},
 		{"append/library", func() error { _, err := json.Marshal(tree); return err }},
 	} {

@@ -159,11 +159,28 @@ func newStatusStrategy(main customStrategy) statusStrategy {
 // says who manages which field.
 func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	now, was := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
-	sent := &unstructured.Unstructured{Object: now.Object}
-	managed := now.GetManagedFields()
-	now.Object = was.DeepCopy().Object
-	now.SetManagedFields(managed)
-	setStatus(now, sent)
+	sent := now.Object
+	now.Object = make(map[string]any, len(was.Object))
+	for name, value := range was.Object {
+		if name != "status" {
+			now.Object[name] = runtime.DeepCopyJSONValue(value)
+		}
+	}
+	if status, ok := sent["status"]; ok {
+		now.Object["status"] = status
+	}
+	keepManagers(now, sent)
+}
+
+// keepManagers gives to the managedFields of from, or none if from has none.
+func keepManagers(to *unstructured.Unstructured, from map[string]any) {
+	unstructured.RemoveNestedField(to.Object, "metadata", "managedFields")
+	meta, _ := from["metadata"].(map[string]any)
+	if managers, ok := meta["managedFields"]; ok {
+		if kept, ok := to.Object["metadata"].(map[string]any); ok {
+			kept["managedFields"] = managers
+		}
+	}
 }
 
 // ValidateUpdate checks the status and the rules (rule C62).
