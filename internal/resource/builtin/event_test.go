@@ -7,8 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pawl-dev/pawl/kv/local"
+	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
 )
 
@@ -44,6 +48,47 @@ func TestEventsAreStoredOnce(t *testing.T) { // rules B4, B42
 	}
 	if _, _, err := seen.Codec().Encode(&corev1.Event{}); err == nil {
 		t.Error("an event of the core group passes for one of events.k8s.io")
+	}
+}
+
+func TestEventsOfOneViewAreWatchedThroughTheOther(t *testing.T) { // rules B4, B44
+	engine, err := local.Open(t.Context(), local.Options{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close() })
+	old, seen := wireOver(t, engine, "Event").Versions[0], wireOver(t, engine, "Event.events.k8s.io").Versions[0]
+	ctx := t.Context()
+	w, err := seen.Store.Watch(ctx, registry.WatchOptions{Namespace: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := old.Store.Create(ctx, "b", read(t, "Event", oldEvent), registry.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	event, ok, err := w.Next()
+	if err != nil || !ok {
+		t.Fatalf("nothing to see: %v", err)
+	}
+	obj, err := event.Version.Object()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := obj.(*eventsv1.Event); got.Note != "said" || got.ResourceVersion != written.Revision().String() {
+		t.Errorf("got %v, which was written at %v", got, written.Revision())
+	}
+	selector := fields.SelectorFromSet(fields.Set{"regarding.name": "p"})
+	page, err := seen.Store.List(ctx, registry.ListOptions{Namespace: "b", Selector: storage.Selector{Fields: selector}})
+	if err != nil || len(page.Items) != 1 {
+		t.Errorf("listed: %v, %v", page, err)
+	}
+	if _, err := seen.Store.Delete(ctx, "b", "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Store.Get(ctx, "b", "a", ""); !apierrors.IsNotFound(err) {
+		t.Errorf("after a deletion through the other view: %v", err)
 	}
 }
 

@@ -250,6 +250,10 @@ func FuzzDecode(f *testing.F) {
 		f.Add(byte(i), []byte(document))
 	}
 	kinds := Kinds()
+	for i := range kinds {
+		f.Add(byte(i), []byte(workload(`"ports":[{"port":80}],"type":"LoadBalancer","limits":[{"type":"Container","max":{"cpu":"0.0001"}}],`)))
+		f.Add(byte(i), []byte(containerOf(`"resources":{"limits":{"cpu":"1"}},"ports":[{"containerPort":80}],"livenessProbe":{"httpGet":{}}`)))
+	}
 	f.Fuzz(func(t *testing.T, which byte, document []byte) {
 		k := kinds[int(which)%len(kinds)]
 		obj, _, err := k.Form().Decode(document)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/patch"
 	"github.com/pawl-dev/pawl/internal/resource"
+	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/local"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
@@ -23,9 +24,15 @@ func wire(t *testing.T, kind string) *resource.Resource {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { engine.Close() })
+	return wireOver(t, engine, kind)
+}
+
+func wireOver(t *testing.T, engine kv.Engine, kind string) *resource.Resource {
+	t.Helper()
 	k := kindOf(t, kind)
+	at := k.TableResource()
 	table := storage.NewTable(storage.Options{
-		Engine: engine, Group: k.Group, Resource: k.Plural, Namespaced: k.Strategy.Policy().Namespaced, Codec: k.Codec(), Fields: k.Fields,
+		Engine: engine, Group: at.Group, Resource: at.Resource, Namespaced: k.Strategy.Policy().Namespaced, Codec: k.Codec(), Fields: k.Fields,
 	})
 	return k.Resource(func(k Kind, _ string, s registry.Strategy) *registry.Store {
 		return registry.Must(registry.Config{Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s})
