@@ -115,6 +115,29 @@ func TestAddressesAreOfOneServiceEach(t *testing.T) { // rules B54, B56
 	serviceIn(t, v, err)
 }
 
+func TestAnAddressIsFreeWhenItsServiceGoesByAnyDoor(t *testing.T) { // rule B56
+	s := serve(t, "Service")
+	held := strings.Replace(named("one", webPort), `"name":"one"`, `"name":"one","finalizers":["x.example/y"]`, 1)
+	v, err := s.create(held, registry.CreateOptions{})
+	ask := `"clusterIP":"` + serviceIn(t, v, err).Spec.ClusterIP + `",` + webPort
+	if done := s.delete("one", nil); done.Removed {
+		t.Fatal("finalizers do not hold it")
+	}
+	if _, err := s.create(named("two", ask), registry.CreateOptions{}); err == nil {
+		t.Error("the address is free while the service is there")
+	}
+	obj, _, err := s.Form.Decode([]byte(named("one", ask)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := s.Subresources["status"].Store.Update(t.Context(), s.namespace, "one", registry.Exactly(obj), registry.UpdateOptions{})
+	if err != nil || done.Removed == nil {
+		t.Fatalf("without its last finalizer: %+v, %v", done, err)
+	}
+	v, err = s.create(named("two", ask), registry.CreateOptions{})
+	serviceIn(t, v, err)
+}
+
 func TestWhatADryRunShowsIsStillFree(t *testing.T) { // rule B56
 	s := serve(t, "Service")
 	v, err := s.create(named("one", webPort), registry.CreateOptions{DryRun: true})

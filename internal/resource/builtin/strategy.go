@@ -59,7 +59,7 @@ type rules[P runtime.Object] struct {
 // and annotations may change with it, as in the reference.
 func statusDoor[P runtime.Object](r rules[P], also ...func(obj, old P)) Subresource {
 	door := rules[P]{
-		policy: r.policy, defaults: r.defaults, holds: r.holds, lasts: r.lasts, grace: r.grace,
+		policy: r.policy, defaults: r.defaults, holds: r.holds, lasts: r.lasts, grace: r.grace, claim: r.claim,
 		keep: func(obj, old P) {
 			r.spec(obj, old.DeepCopyObject().(P))
 			for _, f := range also {
