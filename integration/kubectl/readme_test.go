@@ -150,7 +150,7 @@ func startShell(t *testing.T, dir, bin string) *shell {
 		}
 	}()
 	t.Cleanup(func() {
-		fmt.Fprintln(s.in, "kill %1; wait")
+		fmt.Fprintln(s.in, "kill $started; wait")
 		_ = s.in.Flush()
 		_ = in.Close()
 		for range s.lines { // what the server says when it stops
@@ -168,7 +168,9 @@ func (s *shell) run(t *testing.T, command string, expected int) (printed []strin
 	const end = "--- that was all ---"
 	background := strings.HasSuffix(strings.TrimSpace(command), "&")
 	fmt.Fprintln(s.in, command)
-	if !background {
+	if background {
+		fmt.Fprintln(s.in, "started=$!")
+	} else {
 		fmt.Fprintf(s.in, "echo; echo '%s'\n", end)
 	}
 	if err := s.in.Flush(); err != nil {
