@@ -14,6 +14,10 @@
 // encoded for a GET, a LIST or a watch in JSON of the stored version. Every other form is
 // made from the object.
 //
+// An Accept clause may ask for something else in place of objects: their metadata alone, which
+// comes from the stored bytes as well, or a table, whose columns package table knows. A
+// Status is never shown as either.
+//
 // # Errors
 //
 // The layers beneath return API statuses; an error that is none becomes a 500 with its text
