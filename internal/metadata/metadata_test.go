@@ -25,7 +25,7 @@ var fields = map[string][]any{
 	"uid":                        {"u", "u", "v", ""},
 	"resourceVersion":            {"1", "2", "", int64(1)},
 	"generation":                 {int64(1), int64(2), int64(0), int64(-1), 1.0, "1"},
-	"creationTimestamp":          {"2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00.5Z", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00Z", nil, ""},
+	"creationTimestamp":          {"2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01T00:00:00.5Z", "2026-01-01T0:00:00.5Z", "2026-01-01T00:00:00z", "2026-01-01t00:00:00Z", "2026-01-01 00:00:00Z", "2026-13-01T00:00:00Z", "0001-01-01T00:00:00Z", nil, ""},
 	"deletionTimestamp":          {"2026-01-01T00:00:00Z", nil},
 	"deletionGracePeriodSeconds": {int64(0), int64(30), nil, 1.5},
 	"labels":                     {map[string]any{"a": "b", "x.io/c": "d", "e": ""}, map[string]any{}, map[string]any{"a": int64(1)}, map[string]any{"-": "a"}, map[string]any{"a": "-"}, map[string]any{"A/b": "c"}, map[string]any{"a..b/c": "d"}, map[string]any{"x-.io/c": "d"}, map[string]any{"a-b.io/c_d": "e-f"}, map[string]any{strings.Repeat("a", 64): "b"}, map[string]any{"a": strings.Repeat("b", 64)}, map[string]any{"a/b/c": "d"}, map[string]any{"/b": "d"}, map[string]any{"a": nil}, nil, []any{}},

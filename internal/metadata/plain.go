@@ -95,7 +95,7 @@ func isText(value any) bool {
 // isTime says whether value is a time in the one spelling that is written.
 func isTime(value any) bool {
 	s, ok := value.(string)
-	if !ok || len(s) != len("2006-01-02T15:04:05Z") || s[len(s)-1] != 'Z' || s < "0002" {
+	if !ok || len(s) != len("2006-01-02T15:04:05Z") || s[13] != ':' || s[16] != ':' || s[19] != 'Z' || s < "0002" {
 		return false
 	}
 	_, err := time.Parse(time.RFC3339, s)

@@ -136,6 +136,10 @@ func (m *maker) array(s *apiextensions.JSONSchemaProps, depth int) {
 			s.XListMapKeys = []string{"k", "l"}
 		}
 	}
+	if m.one(4) {
+		d := apiextensions.JSON(m.valid(items, 1))
+		items.Default = &d
+	}
 	s.Items, s.XListType = &apiextensions.JSONSchemaPropsOrArray{Schema: &items}, &list
 	if m.one(5) {
 		s.MinItems, s.MaxItems = pointer(int64(m.IntN(2))), pointer(int64(1+m.IntN(4)))
@@ -184,7 +188,7 @@ func (m *maker) valid(s apiextensions.JSONSchemaProps, depth int) any {
 	case s.Type == "string":
 		return m.fittingText(s)
 	case s.Type == "integer":
-		return pick[any](m, int64(m.IntN(5)), int64(m.IntN(5)), int64(2), 2.0)
+		return pick[any](m, int64(m.IntN(5)), int64(m.IntN(5)), int64(2), 2.0, int64(math.MaxInt32+m.IntN(3)))
 	case s.Type == "number":
 		return pick[any](m, int64(m.IntN(5)), float64(m.IntN(9))/2, 0.3)
 	case s.Type == "boolean":
@@ -249,6 +253,10 @@ func (m *maker) anything(depth int) any {
 // mutate changes something somewhere in a value and returns it.
 func (m *maker) mutate(x any) any {
 	switch x := x.(type) {
+	case int64:
+		if m.one(2) {
+			return float64(x)
+		}
 	case map[string]any:
 		if len(x) > 0 && !m.one(3) {
 			for _, name := range append(names, "k", "l", "v") {
@@ -271,12 +279,30 @@ func (m *maker) mutate(x any) any {
 			if i := m.IntN(len(x)); m.one(2) {
 				x[i] = m.mutate(x[i])
 			} else {
-				x = append(x, copied(x[i]))
+				x = append(x, m.nearly(x[i]))
 			}
 			return x
 		}
 	}
 	return m.anything(1)
+}
+
+// nearly makes a copy of x in which numbers may be of the other type.
+func (m *maker) nearly(x any) any {
+	switch x := x.(type) {
+	case map[string]any:
+		o := map[string]any{}
+		for name, v := range x {
+			o[name] = v
+			if n, ok := v.(int64); ok && name == "l" {
+				o[name] = pick[any](m, n, float64(n))
+			}
+		}
+		return o
+	case int64:
+		return pick[any](m, x, float64(x))
+	}
+	return copied(x)
 }
 
 func pointer[T any](v T) *T { return &v }

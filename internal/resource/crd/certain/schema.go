@@ -2,6 +2,7 @@ package certain
 
 import (
 	"regexp"
+	"slices"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
@@ -175,7 +176,6 @@ func newObject(s *spec.Schema) object {
 type enum struct {
 	texts   map[string]bool
 	scalars []any // that are no texts
-	others  bool  // values that are not compared here
 }
 
 func newEnum(values []any) *enum {
@@ -189,29 +189,20 @@ func newEnum(values []any) *enum {
 			e.texts[v] = true
 		case int64, float64, bool:
 			e.scalars = append(e.scalars, v)
-		default:
-			e.others = true
 		}
 	}
 	return e
 }
 
-// judge does not know that a number may equal one of another type, or a text: the library
-// converts before it compares.
+// judge does not know whether a number equals one of another type: the library converts
+// before it compares. No text becomes anything else, though.
 func (e *enum) judge(x any) Verdict {
 	switch x := x.(type) {
 	case string:
-		if e.texts[x] {
-			return Valid
-		}
-		if len(e.scalars) == 0 && !e.others {
-			return Invalid
-		}
+		return verdictOf(e.texts[x])
 	case int64, float64, bool:
-		for _, v := range e.scalars {
-			if v == x {
-				return Valid
-			}
+		if slices.Contains(e.scalars, x) {
+			return Valid
 		}
 	}
 	return Unsure
