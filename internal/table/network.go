@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 clients still ask for Endpoints
+
 package table
 
 import (
@@ -86,11 +88,10 @@ func servicePorts(s *corev1.Service) string {
 // endpointsShown is how many addresses or ports a cell holds.
 const endpointsShown = 3
 
-//lint:ignore SA1019 clients still ask for endpoints
 func endpoints() *Columns {
 	return columns(
 		name,
-		text("Endpoints", swagger(corev1.Endpoints{}, "subsets"), func(e *corev1.Endpoints) string { //lint:ignore SA1019 as above
+		text("Endpoints", swagger(corev1.Endpoints{}, "subsets"), func(e *corev1.Endpoints) string {
 			if len(e.Subsets) == 0 {
 				return none
 			}
@@ -105,7 +106,7 @@ func endpoints() *Columns {
 }
 
 // addresses are those of a subset, each with each port if there are any.
-func addresses(s corev1.EndpointSubset) []string { //lint:ignore SA1019 as above
+func addresses(s corev1.EndpointSubset) []string {
 	var all []string
 	if len(s.Ports) == 0 {
 		for _, a := range s.Addresses {

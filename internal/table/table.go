@@ -156,8 +156,6 @@ func since(t metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t.Time))
 }
 
-func sinceMicro(t metav1.MicroTime, now time.Time) string { return since(metav1.Time(t), now) }
-
 // or is s, or what to say in place of nothing.
 func or[S ~string](s S, otherwise string) string {
 	if s == "" {
