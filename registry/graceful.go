@@ -110,4 +110,3 @@ func (s *Store) remove(ctx context.Context, told storage.Version) (storage.Versi
 	}
 	return res.Version, err
 }
-

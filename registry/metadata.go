@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pawl-dev/pawl/internal/metadata"
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/storage"
 )
@@ -86,14 +88,31 @@ var metadataPath = field.NewPath("metadata")
 
 // checkNew is what is wrong with the metadata of a new object (rules S43b, S43d, H180, H182).
 func (s *Store) checkNew(obj metav1.Object) field.ErrorList {
+	if m := untyped(obj); m != nil && metadata.Born(m, s.policy.Namespaced, s.policy.Name) {
+		return nil
+	}
 	return validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, s.policy.Name, metadataPath)
 }
 
 // checkSuccessor is what is wrong with the metadata of obj as the successor of old (rules
 // S62 to S64, H179).
 func (s *Store) checkSuccessor(obj, old metav1.Object) field.ErrorList {
+	if m, was := untyped(obj), untyped(old); m != nil && was != nil &&
+		metadata.Born(m, s.policy.Namespaced, AnyPathSegment) && metadata.Succeeds(m, was) {
+		return nil
+	}
 	errs := validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, AnyPathSegment, metadataPath)
 	return append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...)
+}
+
+// untyped is the metadata of an object without a Go type, nil of any other.
+func untyped(obj metav1.Object) map[string]any {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	m, _ := u.Object["metadata"].(map[string]any)
+	return m
 }
 
 // revisionNamed reads the resourceVersion that an object carries. The error is the number

@@ -39,6 +39,10 @@ func keepTimes(obj, old runtime.Object) {
 	if err != nil {
 		return // both were decoded by a codec that checks it
 	}
+	if m, was := untyped(acc), untyped(oldMeta); m != nil && was != nil {
+		keepUntypedTimes(m, was, obj, old)
+		return
+	}
 	entries, before := acc.GetManagedFields(), oldMeta.GetManagedFields()
 	if !differInTimeAlone(entries, before) {
 		return
@@ -47,6 +51,47 @@ func keepTimes(obj, old runtime.Object) {
 	if !equalObjects(obj, old) {
 		acc.SetManagedFields(entries)
 	}
+}
+
+// keepUntypedTimes is keepTimes for objects without a Go type, whose entries are compared as
+// they are: making Go values of them would cost more than all the rest of such an update.
+func keepUntypedTimes(m, was map[string]any, obj, old runtime.Object) {
+	const member = "managedFields"
+	entries, eok := m[member].([]any)
+	before, bok := was[member].([]any)
+	if !eok || !bok || len(entries) == 0 || len(entries) != len(before) {
+		return
+	}
+	differ := false
+	for i := range entries {
+		a, aok := entries[i].(map[string]any)
+		b, bok := before[i].(map[string]any)
+		if !aok || !bok || !equalButTime(a, b) {
+			return
+		}
+		differ = differ || a["time"] != b["time"]
+	}
+	if !differ {
+		return
+	}
+	m[member] = before
+	if !equalObjects(obj, old) {
+		m[member] = entries
+		return
+	}
+	m[member] = runtime.DeepCopyJSONValue(before)
+}
+
+func equalButTime(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || k != "time" && !reflect.DeepEqual(v, w) {
+			return false
+		}
+	}
+	return true
 }
 
 // differInTimeAlone reports whether two lists have the same entries, not all at the same times.

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "sigs.k8s.io/json"
+
+	"github.com/pawl-dev/pawl/internal/objectjson"
 )
 
 // readBody reads the body, if it is not too large (rule H74) and comes in time (rule H213).
@@ -104,11 +106,8 @@ func strictText(findings []string) string {
 // apiVersion, which a built-in may leave out (rule H71).
 func (c *call) typeOf(data []byte) ([]byte, error) {
 	want := c.form.GroupVersionKind()
-	var tm struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if err := utiljson.UnmarshalCaseSensitivePreserveInts(data, &tm); err != nil {
+	tm, err := typeMeta(data)
+	if err != nil {
 		return nil, c.unrecognized(data, fmt.Errorf("couldn't get version/kind; json parse error: %w", err))
 	}
 	if c.res.Custom && c.scale == nil && (tm.Kind == "" || tm.APIVersion == "") {
@@ -130,6 +129,19 @@ func (c *call) typeOf(data []byte) ([]byte, error) {
 		return nil, c.otherKind(have)
 	}
 	return data, nil
+}
+
+// typeMeta reads what a document says it is.
+func typeMeta(data []byte) (metav1.TypeMeta, error) {
+	if version, kind, ok := objectjson.Type(data); ok {
+		return metav1.TypeMeta{APIVersion: version, Kind: kind}, nil
+	}
+	var tm struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	err := utiljson.UnmarshalCaseSensitivePreserveInts(data, &tm)
+	return metav1.TypeMeta{APIVersion: tm.APIVersion, Kind: tm.Kind}, err
 }
 
 // missingType is the answer to a custom resource that does not say what it is.
