@@ -47,6 +47,12 @@ func setup(e *testscript.Env) error {
 	e.Setenv("HOME", home)
 	e.Setenv("KUBECONFIG", kubeconfig)
 	e.Setenv("SERVER", srv.URL())
+	// The definitions and samples of real projects, PROJECT/crds and PROJECT/valid.
+	projects, err := filepath.Abs(filepath.Join("..", "realcrds", "testdata"))
+	if err != nil {
+		return err
+	}
+	e.Setenv("PROJECTS", projects)
 	if path := os.Getenv("KUBECTL"); path != "" {
 		// A script runs in a folder of its own, with an environment of its own.
 		path, err := filepath.Abs(path)

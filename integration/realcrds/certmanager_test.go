@@ -38,7 +38,7 @@ func TestCertManager(t *testing.T) {
 				want: []string{`spec.request: Invalid value: "!": spec.request in body must be of type byte: "!"`},
 			},
 			{
-				name: "a value deep in a solver that is not one of those there are", sample: "challenge",
+				name: "a type of challenge that there is not", sample: "challenge",
 				edit: edit{"spec.type", "TLS-ALPN-01"},
 				want: []string{`spec.type: Unsupported value: "TLS-ALPN-01": supported values: "HTTP-01", "DNS-01"`},
 			},
