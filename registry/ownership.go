@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pawl-dev/pawl/internal/objectjson"
 	"github.com/pawl-dev/pawl/storage"
 )
 
@@ -87,7 +88,7 @@ func equalButTime(a, b map[string]any) bool {
 		return false
 	}
 	for k, v := range a {
-		if w, ok := b[k]; !ok || k != "time" && !reflect.DeepEqual(v, w) {
+		if w, ok := b[k]; !ok || k != "time" && !objectjson.Equal(v, w) {
 			return false
 		}
 	}

@@ -57,15 +57,25 @@ type Updated struct {
 // it (sections 7 to 11 of the rules). A write made against an older version is refused with
 // a [*ConflictError].
 func (s *Store) Update(ctx context.Context, namespace, name string, desire Desire, o UpdateOptions) (Updated, error) {
-	if err := s.address(namespace, name); err != nil {
+	return s.update(ctx, &update{store: s, namespace: namespace, name: name, desire: desire, o: o})
+}
+
+// Replace puts obj in the place of what exists, whatever that is: it is Update with [Exactly]
+// obj, and costs less.
+func (s *Store) Replace(ctx context.Context, namespace, name string, obj runtime.Object, o UpdateOptions) (Updated, error) {
+	return s.update(ctx, &update{store: s, namespace: namespace, name: name, wanted: obj, o: o})
+}
+
+func (s *Store) update(ctx context.Context, u *update) (Updated, error) {
+	if err := s.address(u.namespace, u.name); err != nil {
 		return Updated{}, err
 	}
-	u := &update{store: s, namespace: namespace, name: name, desire: desire, o: o, ends: &endings{store: s}}
+	u.ends = &endings{store: s}
 	defer u.ends.close(ctx)
-	res, err := s.table.Modify(ctx, namespace, name, o.DryRun, u.judge)
+	res, err := s.table.Modify(ctx, u.namespace, u.name, u.o.DryRun, u.judge)
 	u.conclude(ctx, res, err)
 	if err != nil {
-		return Updated{}, s.refuse("update", name, err)
+		return Updated{}, s.refuse("update", u.name, err)
 	}
 	return Updated{Version: res.Version, Created: u.created, Removed: u.removed}, nil
 }
@@ -76,6 +86,7 @@ type update struct {
 	store           *Store
 	namespace, name string
 	desire          Desire
+	wanted          runtime.Object // in place of desire
 	o               UpdateOptions
 	ends            *endings
 
@@ -105,7 +116,7 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 	if err := u.precondition(oldMeta); err != nil {
 		return storage.Verdict{}, err
 	}
-	obj, err := u.desire(ctx, copyOf(old))
+	obj, err := u.desired(ctx, old)
 	if err != nil {
 		return storage.Verdict{}, err
 	}
@@ -133,6 +144,14 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 	}
 	acc.SetResourceVersion(current.Revision().String())
 	return u.replace(ctx, view, obj, old)
+}
+
+// desired is the object that should exist. The caller may change it.
+func (u *update) desired(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	if u.wanted != nil {
+		return u.wanted.DeepCopyObject(), nil
+	}
+	return u.desire(ctx, copyOf(old))
 }
 
 // own notes who changed what, unless that has been done.

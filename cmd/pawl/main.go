@@ -14,7 +14,14 @@ import (
 // version is that of the release, given to the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
+// gcPercent lets the heap grow to three times what is live before it is collected. A server's
+// live heap is small, and what it makes for each request is most of what is collected.
+const gcPercent = 200
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	os.Exit(run(context.Background(), process{
 		stdout: os.Stdout, stderr: os.Stderr,
 		signals: catchSignals,

@@ -1,6 +1,10 @@
 package objectjson
 
-import "k8s.io/apimachinery/pkg/api/equality"
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+)
 
 // Equal says whether two trees are the same. An empty object or array equals one that is nil,
 // but not null; a whole float64 does not equal an int64.
@@ -34,6 +38,9 @@ func Equal(a, b any) bool {
 func EqualObjects(a, b map[string]any) bool {
 	if len(a) != len(b) {
 		return false
+	}
+	if reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
+		return true // the same map: versions of an object share what did not change
 	}
 	for name, value := range a {
 		other, ok := b[name]

@@ -106,6 +106,13 @@ func (m *Manager) Update(live, obj runtime.Object, manager string) (runtime.Obje
 // means that nothing is stored. The error is an API status: a conflict with other managers,
 // unless force is set, or what is wrong with config.
 func (m *Manager) Apply(live, config runtime.Object, manager string, force bool) (runtime.Object, error) {
+	if was, ok := live.(*unstructured.Unstructured); ok {
+		if wanted, ok := config.(*unstructured.Unstructured); ok {
+			if out, ok := m.reapply(was, wanted, manager); ok {
+				return out, nil
+			}
+		}
+	}
 	fm, err := m.make()
 	if err != nil {
 		return nil, err

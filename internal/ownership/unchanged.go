@@ -2,15 +2,11 @@ package ownership
 
 import (
 	"cmp"
-	"maps"
-	"reflect"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/pawl-dev/pawl/internal/objectjson"
 	"github.com/pawl-dev/pawl/registry"
 )
 
@@ -45,38 +41,26 @@ func (m *Manager) keep(live, obj *unstructured.Unstructured, manager string) boo
 			}
 		}
 	}
-	kept := make([]any, len(entries))
-	for i, e := range entries {
-		if i == own && len(w.changed) > 0 {
-			e = maps.Clone(e)
-			e["time"] = time.Now().UTC().Format(time.RFC3339)
-			entries[i] = e
-		}
+	if len(w.changed) == 0 {
+		own = -1
 	}
-	slices.SortStableFunc(entries, compareEntries)
-	for i, e := range entries {
-		kept[i] = e
-	}
-	return unstructured.SetNestedField(obj.Object, kept, "metadata", "managedFields") == nil
+	return setEntries(obj, entries, own)
 }
 
 // entries returns the managedFields that are to be kept: those of live, if obj has the same or
 // none, or comes through a subresource, which may not set them.
 func (m *Manager) entries(live, obj *unstructured.Unstructured) ([]map[string]any, bool) {
-	stored, _, err := unstructured.NestedFieldNoCopy(live.Object, "metadata", "managedFields")
-	list, ok := stored.([]any)
-	if err != nil || !ok || len(list) == 0 {
+	entries, ok := storedEntries(live)
+	if !ok {
 		return nil, false
 	}
 	sent, found, err := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "managedFields")
-	if err != nil || found && m.o.Subresource == "" && !reflect.DeepEqual(sent, stored) {
+	if err != nil {
 		return nil, false
 	}
-	entries := make([]map[string]any, len(list))
-	for i, e := range list {
-		if entries[i], ok = e.(map[string]any); !ok {
-			return nil, false
-		}
+	if found && m.o.Subresource == "" {
+		stored, _, _ := unstructured.NestedFieldNoCopy(live.Object, "metadata", "managedFields") // storedEntries found it
+		return entries, objectjson.Equal(sent, stored)
 	}
 	return entries, true
 }
@@ -218,7 +202,7 @@ func (w *walk) values(shape registry.Shape, a, b any) bool {
 			return false
 		}
 		if shape != nil && shape.Atomic() {
-			return reflect.DeepEqual(a, b)
+			return objectjson.Equal(a, b)
 		}
 		for name := range a {
 			if !w.member(name, memberOf(shape, name), a, b) {
@@ -251,7 +235,7 @@ func isScalar(v any) bool {
 // items compares lists. Items that are named by their keys must stand in the same places.
 func (w *walk) items(shape registry.Shape, a, b []any) bool {
 	if shape == nil || len(shape.Keys()) == 0 || shape.Atomic() {
-		return reflect.DeepEqual(a, b)
+		return objectjson.Equal(a, b)
 	}
 	for i := range a {
 		am, aok := a[i].(map[string]any)
@@ -259,7 +243,7 @@ func (w *walk) items(shape registry.Shape, a, b []any) bool {
 		if !aok || !bok {
 			return false
 		}
-		if reflect.DeepEqual(am, bm) {
+		if objectjson.EqualObjects(am, bm) {
 			continue
 		}
 		step, ok := itemStep(shape.Keys(), am, bm)
@@ -274,19 +258,4 @@ func (w *walk) items(shape registry.Shape, a, b []any) bool {
 		}
 	}
 	return true
-}
-
-// itemStep names the item that two objects are versions of, false if they are not of one.
-func itemStep(keys []string, a, b map[string]any) (string, bool) {
-	var named value.FieldList
-	for _, k := range keys {
-		av, ok := a[k]
-		if !ok || !isScalar(av) || av != b[k] {
-			return "", false
-		}
-		named = append(named, value.Field{Name: k, Value: value.NewValueInterface(av)})
-	}
-	named.Sort()
-	step, err := fieldpath.SerializePathElement(fieldpath.PathElement{Key: &named})
-	return step, err == nil
 }

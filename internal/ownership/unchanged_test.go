@@ -114,6 +114,21 @@ func mutate(rng *rand.Rand, obj *unstructured.Unstructured) {
 	}
 }
 
+// mutateValue changes a value where a controller's configuration has one.
+func mutateValue(rng *rand.Rand, obj *unstructured.Unstructured) {
+	n := int64(rng.IntN(5))
+	set := func(v any, path ...string) { _ = unstructured.SetNestedField(obj.Object, v, path...) }
+	set(n, "spec", "size")
+	switch rng.IntN(3) {
+	case 0:
+		set(fmt.Sprint("v", n), "spec", "free", "k")
+	case 1:
+		set([]any{map[string]any{"name": "p0", "teeth": n}, map[string]any{"name": "p1", "deep": map[string]any{"y": fmt.Sprint(n)}}}, "spec", "parts")
+	case 2:
+		set(fmt.Sprint("l", n), "metadata", "labels", "a")
+	}
+}
+
 // withoutTimes is an object's managedFields with times left out.
 func withoutTimes(obj runtime.Object) []metav1.ManagedFieldsEntry {
 	entries := obj.(*unstructured.Unstructured).GetManagedFields()
@@ -170,6 +185,71 @@ func TestKeepAgreesWithTheFieldManager(t *testing.T) {
 	t.Logf("%d of %d updates were kept", kept, all)
 	if kept < all/10 {
 		t.Errorf("only %d of %d updates were kept: the test says nothing", kept, all)
+	}
+}
+
+// Whatever reapply makes of an apply, the field manager would have made of it.
+func TestReapplyAgreesWithTheFieldManager(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	m := gears(t, "")
+	fm, err := m.make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick, all, changed := 0, 0, 0
+	for range 80 {
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gear", "metadata": map[string]any{"name": "a"},
+			"spec": map[string]any{"on": true}}}
+		live := stock(t, m, nil, obj, "ann").(*unstructured.Unstructured)
+		configs := map[string]*unstructured.Unstructured{}
+		for range 40 {
+			manager := []string{"cat", "cat", "dan", "kubectl"}[rng.IntN(4)]
+			config := configs[manager]
+			if config == nil {
+				config = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Gear", "metadata": map[string]any{"name": "a"}}}
+				configs[manager] = config
+			}
+			for range 1 + rng.IntN(2) {
+				mutateValue(rng, config)
+			}
+			if rng.IntN(8) == 0 {
+				mutate(rng, config)
+			}
+			unstructured.RemoveNestedField(config.Object, "status")
+			force := rng.IntN(2) == 0
+			want, err := fm.Apply(live.DeepCopy(), config.DeepCopy(), manager, force)
+			all++
+			before := live.DeepCopy()
+			got, ok := m.reapply(live, config, manager)
+			if !reflect.DeepEqual(live, before) {
+				t.Fatal("reapply changed the stored object")
+			}
+			if ok {
+				quick++
+				if err != nil {
+					t.Fatalf("reapply took what the field manager refuses: %v\nlive %v\nconfig %v", err, live, config)
+				}
+				if !reflect.DeepEqual(withoutTimes(got), withoutTimes(want)) {
+					t.Fatalf("managedFields differ:\nlive %v\nconfig %v\ngot %v\nwant %v", live, config, withoutTimes(got), withoutTimes(want))
+				}
+				a, b := got.DeepCopy(), want.DeepCopyObject().(*unstructured.Unstructured)
+				a.SetManagedFields(nil)
+				b.SetManagedFields(nil)
+				if !reflect.DeepEqual(a, b) {
+					t.Fatalf("objects differ:\nlive %v\nconfig %v\ngot %v\nwant %v", live, config, a, b)
+				}
+				if !reflect.DeepEqual(got, before) {
+					changed++
+				}
+			}
+			if err == nil {
+				live = want.(*unstructured.Unstructured)
+			}
+		}
+	}
+	t.Logf("%d of %d applies were quick, %d of them changed something", quick, all, changed)
+	if changed < all/50 {
+		t.Errorf("only %d of %d applies were quick and changed something: the test says nothing", changed, all)
 	}
 }
 

@@ -63,13 +63,21 @@ func (c *call) update() error {
 	if err := c.sameNamespace(acc); err != nil {
 		return err
 	}
-	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(registry.Exactly(obj)), registry.UpdateOptions{
+	did, err := c.put(obj, registry.UpdateOptions{
 		DryRun: o.dryRun, UID: acc.GetUID(), Authorize: c.mayCreate, Owned: c.scale != nil,
 	})
 	if err != nil {
 		return err
 	}
 	return c.sendUpdated(did)
+}
+
+// put has obj take the place of what is there.
+func (c *call) put(obj runtime.Object, o registry.UpdateOptions) (registry.Updated, error) {
+	if c.scale != nil {
+		return c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(registry.Exactly(obj)), o)
+	}
+	return c.store.Replace(c.r.Context(), c.namespace(), c.rt.name, obj, o)
 }
 
 // sameName refuses an object of another name than that of the path (rule H126).
