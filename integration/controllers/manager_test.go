@@ -114,16 +114,23 @@ func TestForegroundDeletion(t *testing.T) {
 	}
 }
 
-// Of a mill that is deleted as an orphan's parent all that it owns stays, and is owned no more.
+// What a mill owned that is deleted without what it owns stays, and is owned no more. Nobody
+// reconciles this mill: a reconciler that has yet to hear of the end would claim its own again.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	ctx := soon(t)
-	_, c := grinding(ctx, t)
-	m := built(ctx, t, c, "north")
+	_, c := world(t)
+	m := mill("north", "rye")
+	must(t, c.Create(ctx, m))
+	all := []client.Object{sails("north"), &corev1.ConfigMap{ObjectMeta: named("north")}, mill("child", "oats")}
+	for _, owned := range all {
+		must(t, controllerutil.SetControllerReference(m, owned, c.Scheme()))
+		must(t, c.Create(ctx, owned))
+	}
 	must(t, c.Delete(ctx, m, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	gone(ctx, t, c, m)
-	for _, owned := range []client.Object{&appsv1.Deployment{}, &corev1.ConfigMap{}} {
-		must(t, c.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: m.own().Name}, owned))
+	for _, owned := range all {
+		must(t, c.Get(ctx, client.ObjectKeyFromObject(owned), owned))
 		if len(owned.GetOwnerReferences()) != 0 || owned.GetDeletionTimestamp() != nil {
 			t.Errorf("%T is owned by %v and goes at %v, want an orphan that stays", owned, owned.GetOwnerReferences(), owned.GetDeletionTimestamp())
 		}

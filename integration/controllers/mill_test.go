@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,11 +56,11 @@ func (l *MillList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// scheme knows the built-in kinds and mills.
+// scheme knows the built-in kinds, definitions and mills.
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	all := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, func(s *runtime.Scheme) error {
+	all := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, func(s *runtime.Scheme) error {
 		s.AddKnownTypes(mills, &Mill{}, &MillList{})
 		metav1.AddToGroupVersion(s, mills)
 		return nil
