@@ -9,10 +9,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -106,13 +109,14 @@ func (p *parts) wire() error {
 	for _, kind := range builtin.Kinds() {
 		p.catalogue.Change(nil, kind.Resource(p.stores(tables[kind.GroupResource()])))
 	}
+	p.catalogue.Change(nil, builtin.Reviews(time.Now)...)
 	p.wireDefinitions()
 	gate, err := p.gate()
 	if err != nil {
 		return err
 	}
 	p.server = server.New(server.Config{
-		Catalogue: p.catalogue, Authorizer: auth.Masters{}, Other: p.other(), Scheme: p.scheme, Logger: p.config.Logger,
+		Catalogue: p.catalogue, Authorizer: auth.Masters{}, Authenticator: gate.Authenticator, Other: p.other(), Scheme: p.scheme, Logger: p.config.Logger,
 	})
 	p.handler = gate.WithAuthentication(gate.WithImpersonation(p.server))
 	return nil
@@ -214,6 +218,7 @@ func newScheme() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme, eventsv1.AddToScheme,
 		rbacv1.AddToScheme, schedulingv1.AddToScheme, apiextensionsv1.AddToScheme,
+		authenticationv1.AddToScheme, authorizationv1.AddToScheme, policyv1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two types of one name: a bug in what was linked

@@ -3,6 +3,7 @@ package auth
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +37,8 @@ type Authorizer interface {
 
 // Masters is the law where there are no roles: group system:masters may do everything
 // (rule H202); others may read what says whether the server lives and which it is, and, if
-// it is known who they are, what it serves. All else is forbidden.
+// it is known who they are, what it serves, and ask who they are and what they may do (rule
+// H205). All else is forbidden.
 type Masters struct{}
 
 // Authorize implements [Authorizer].
@@ -46,6 +48,8 @@ func (Masters) Authorize(a Attributes) (allowed bool, reason string) {
 		return false, ""
 	case inGroup(a.User, user.SystemPrivilegedGroup):
 		return true, ""
+	case a.IsResource && a.Verb == "create" && a.Subresource == "" && slices.Contains(selfReviews[a.Group], a.Resource):
+		return inGroup(a.User, user.AllAuthenticated), ""
 	case a.IsResource || a.Verb != "get" && a.Verb != "head":
 		return false, ""
 	}

@@ -318,6 +318,9 @@ func (p *places) keyOf(c *resource.Catalogue, ref reference, namespace string) s
 	if p.known == nil || p.serial != c.Serial() {
 		p.known, p.serial = map[schema.GroupVersionKind]place{}, c.Serial()
 		for _, res := range c.Resources() {
+			if res.Reviews() {
+				continue // nothing is stored, and nothing can own or be owned
+			}
 			for _, v := range res.Versions {
 				p.known[v.Form.GroupVersionKind()] = place{v.Store.Table(), res.Namespaced}
 			}

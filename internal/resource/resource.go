@@ -69,8 +69,11 @@ func (r *Resource) Version(name string) *Version {
 type Version struct {
 	Name string
 	Form Form
-	// Store reads and writes objects of this version, whatever version is stored.
+	// Store reads and writes objects of this version, whatever version is stored; nil for reviews.
 	Store *registry.Store
+	// Review, if it is not nil, is all there is to do with this version: it is created, answered
+	// and forgotten (rule B74).
+	Review Review
 	// Subresources by name: "status", "finalize".
 	Subresources map[string]*Subresource
 	// FieldLabels are the selectable fields beyond metadata.name and metadata.namespace.
@@ -90,7 +93,9 @@ type Subresource struct {
 	Name  string
 	Kind  string // of what is read and written; that of the resource for status
 	Store *registry.Store
-	Verbs []string // get, patch, update
+	Verbs []string // get, patch, update; or create, which Posted serves
+	// Posted, if not nil, is what is done with what clients post to the door of an object.
+	Posted *Posted
 	// Scale, if this is a scale, is how it is made of the object that Store holds.
 	Scale *Scale
 }

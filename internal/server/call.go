@@ -36,7 +36,8 @@ type call struct {
 	ver       *resource.Version
 	store     *registry.Store
 	form      resource.Form
-	scale     *resource.Scale // of the object, if that is what the path names
+	scale     *resource.Scale  // of the object, if that is what the path names
+	posted    *resource.Posted // to the object, if the path names a door that takes something
 	look      look
 	headed    bool // the columns of a table have been described
 	warnings  *warnings
@@ -90,7 +91,7 @@ func (c *call) find() (func(*call) error, bool) {
 		return nil, c.notHere()
 	}
 	c.store, c.form = c.ver.Store, c.ver.Form
-	if c.misplaced() {
+	if c.misplaced() || c.ver.Review != nil && c.rt.name != "" {
 		return nil, c.notHere()
 	}
 	if c.rt.subresource != "" {
@@ -99,6 +100,9 @@ func (c *call) find() (func(*call) error, bool) {
 			return nil, c.noSubresource()
 		}
 		c.store = sub.Store
+		if c.posted = sub.Posted; c.posted != nil {
+			c.form = c.posted.Form
+		}
 		if c.scale = sub.Scale; c.scale != nil {
 			c.form = c.scale.Form()
 		}
@@ -110,8 +114,13 @@ func (c *call) find() (func(*call) error, bool) {
 		return nil, c.notHere()
 	}
 	serve := verbs[c.rt.verb]
-	if serve == nil || !c.fits() {
+	switch {
+	case serve == nil || !c.fits():
 		return nil, c.notAllowed()
+	case c.ver.Review != nil:
+		return (*call).review, true
+	case c.posted != nil:
+		return (*call).post, true
 	}
 	return serve, true
 }
@@ -144,10 +153,13 @@ func (c *call) fits() bool {
 	case c.r.Method == http.MethodHead && (!c.res.Custom || c.rt.verb == "watch"):
 		return false
 	}
+	if c.ver.Review != nil && c.rt.verb != "create" {
+		return false
+	}
 	named, ns := c.rt.name != "", c.rt.namespace != "" || !c.res.Namespaced
 	switch c.rt.verb {
 	case "create":
-		return !named && ns
+		return named == (c.posted != nil) && ns
 	case "update", "patch", "delete":
 		return named
 	case "deletecollection":

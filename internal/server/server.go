@@ -29,10 +29,12 @@ const (
 	answerMax    = 30 * time.Second // that a client may take for the answer, after that
 )
 
-// Config is what a [Server] is made of. All but Scheme, Logger and Now are needed.
+// Config is what a [Server] is made of. All but Authenticator, Scheme, Logger and Now are needed.
 type Config struct {
 	Catalogue  *resource.Registry
 	Authorizer auth.Authorizer
+	// Authenticator knows the tokens that clients ask about; nil if nobody may know (rule H200).
+	Authenticator auth.Authenticator
 	// Other serves what is no resource: discovery, OpenAPI, health, version.
 	Other http.Handler
 	// Scheme knows the Go types of the resources that have some, and of their lists: these
@@ -44,13 +46,14 @@ type Config struct {
 
 // A Server answers requests whose sender is known: it belongs behind an [auth.Gate].
 type Server struct {
-	catalogue  *resource.Registry
-	authorizer auth.Authorizer
-	other      http.Handler
-	scheme     *runtime.Scheme
-	protobuf   runtime.Serializer // nil without a scheme
-	logger     *slog.Logger
-	now        func() time.Time
+	catalogue     *resource.Registry
+	authorizer    auth.Authorizer
+	authenticator auth.Authenticator // nil if there is none
+	other         http.Handler
+	scheme        *runtime.Scheme
+	protobuf      runtime.Serializer // nil without a scheme
+	logger        *slog.Logger
+	now           func() time.Time
 
 	mu       sync.Mutex // guards what follows
 	draining chan struct{}
@@ -61,7 +64,7 @@ type Server struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		catalogue: c.Catalogue, authorizer: c.Authorizer, other: c.Other, scheme: c.Scheme, logger: c.Logger, now: c.Now,
+		catalogue: c.Catalogue, authorizer: c.Authorizer, authenticator: c.Authenticator, other: c.Other, scheme: c.Scheme, logger: c.Logger, now: c.Now,
 		draining: make(chan struct{}), drained: make(chan struct{}),
 	}
 	if s.logger == nil {

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -64,6 +65,27 @@ type Subresource struct {
 	Name     string
 	Verbs    []string
 	Strategy registry.Strategy
+	// Posted, if not nil, is what the door takes; create is then its verb.
+	Posted *posted
+}
+
+// A posted is what is sent to the door of an object, and what is done with it, by way of the
+// store of that door.
+type posted struct {
+	kind Kind
+	do   func(ctx context.Context, store *registry.Store, at resource.Address, obj runtime.Object) (runtime.Object, error)
+}
+
+// resource returns what the catalogue holds for sub.
+func (sub Subresource) resource(k Kind, store *registry.Store) *resource.Subresource {
+	r := &resource.Subresource{Name: sub.Name, Kind: k.Kind, Verbs: slices.Clone(sub.Verbs), Store: store}
+	if p := sub.Posted; p != nil {
+		r.Kind = p.kind.Kind
+		r.Posted = &resource.Posted{Form: p.kind.Form(), Do: func(ctx context.Context, at resource.Address, obj runtime.Object) (runtime.Object, error) {
+			return p.do(ctx, store, at, obj)
+		}}
+	}
+	return r
 }
 
 // GroupVersionKind is what the objects say they are.
@@ -101,9 +123,7 @@ func (k Kind) Resource(newStore func(k Kind, subresource string, s registry.Stra
 		Columns:      func() *table.Columns { return table.Of(k.GroupVersionKind()) },
 	}
 	for _, sub := range k.Subresources {
-		v.Subresources[sub.Name] = &resource.Subresource{
-			Name: sub.Name, Kind: k.Kind, Verbs: slices.Clone(sub.Verbs), Store: newStore(k, sub.Name, sub.Strategy),
-		}
+		v.Subresources[sub.Name] = sub.resource(k, newStore(k, sub.Name, sub.Strategy))
 	}
 	if k.Scaled != nil {
 		scale := *k.Scaled

@@ -46,7 +46,7 @@ var pods = rules[*corev1.Pod]{
 func podKinds() []Kind {
 	return []Kind{define(Kind{
 		Version: "v1", Kind: "Pod", Plural: "pods", Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"}, Revision: 1,
-		Subresources: []Subresource{statusDoor(pods, keepOfPodStatus)},
+		Subresources: append(podPosts(), statusDoor(pods, keepOfPodStatus)),
 	}, pods, map[string]func(*corev1.Pod) string{
 		"spec.nodeName":            func(p *corev1.Pod) string { return p.Spec.NodeName },
 		"spec.restartPolicy":       func(p *corev1.Pod) string { return string(p.Spec.RestartPolicy) },

@@ -17,6 +17,7 @@ import (
 var (
 	builtinVerbs     = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	customVerbs      = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"} // the reference's order
+	reviewVerbs      = []string{"create"}
 	terminatingVerbs = []string{"delete", "deletecollection", "get", "list", "watch"}
 )
 
@@ -24,6 +25,8 @@ var (
 func verbs(r *resource.Resource) []string {
 	all := builtinVerbs
 	switch {
+	case r.Reviews():
+		all = reviewVerbs
 	case r.Terminating:
 		all = terminatingVerbs
 	case r.Custom:
