@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "sigs.k8s.io/json"
@@ -60,9 +61,22 @@ func (c *call) deleteCollection() error {
 	return c.sendPage(&storage.Page{Items: page.Items, Revision: page.Revision})
 }
 
-// deleteOptions reads the options from the body or, if that is empty, from the query (rule
-// H159).
+// deleteOptions returns the options of a delete. They are judged before anything is looked up:
+// what nobody can mean is a 422 even where there is nothing to delete (rule H163).
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	o, err := c.readDeleteOptions()
+	if err != nil {
+		return nil, err
+	}
+	if errs := metav1validation.ValidateDeleteOptions(o); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
+	}
+	return o, nil
+}
+
+// readDeleteOptions reads the options from the body or, if that is empty, from the query (rule
+// H159).
+func (c *call) readDeleteOptions() (*metav1.DeleteOptions, error) {
 	data, err := c.readBody()
 	if err != nil {
 		return nil, err

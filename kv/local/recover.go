@@ -227,7 +227,7 @@ func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last 
 		off += size
 	}
 	if last && !clean {
-		j.opts.Logger.Info("the store was not closed the last time; nothing is missing", "file", name)
+		j.opts.Logger.Info("the store was not closed after it was last written to; nothing is missing", "file", name)
 	}
 	return int64(len(data)), nil
 }
