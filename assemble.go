@@ -41,6 +41,7 @@ type parts struct {
 	config                        Config
 	engine                        *local.Engine
 	pki                           *pki.PKI
+	accounts                      *auth.Accounts
 	turns                         *storage.Turns
 	scheme                        *runtime.Scheme
 	catalogue                     *resource.Registry
@@ -107,7 +108,11 @@ func (p *parts) wire() error {
 	}
 	p.namespaces = tables[namespaces]
 	for _, kind := range builtin.Kinds() {
-		p.catalogue.Change(nil, kind.Resource(p.stores(tables[kind.GroupResource()])))
+		res := kind.Resource(p.stores(tables[kind.GroupResource()]))
+		if kind.GroupResource() == serviceAccounts {
+			res.Versions[0].Subresources["token"] = p.tokens().Door()
+		}
+		p.catalogue.Change(nil, res)
 	}
 	p.catalogue.Change(nil, builtin.Reviews(time.Now)...)
 	p.wireDefinitions()
@@ -191,6 +196,21 @@ func (h settledHook) Begin(_ context.Context, _ registry.Verb, _, _ runtime.Obje
 	}, nil
 }
 
+// tokens are those of service accounts.
+func (p *parts) tokens() builtin.Tokens {
+	return builtin.Tokens{
+		Issue: func(g resource.Grant) (string, error) { return p.accounts.Issue(g) },
+		Now:   time.Now,
+		Find: func(ctx context.Context, plural, namespace, name string) (runtime.Object, error) {
+			v, err := p.version(schema.GroupResource{Resource: plural}).Store.Get(ctx, namespace, name, "")
+			if err != nil {
+				return nil, err
+			}
+			return v.Object()
+		},
+	}
+}
+
 func (p *parts) gate() (*auth.Gate, error) {
 	admin := auth.Token{Value: p.pki.AdminToken(), User: adminUser()}
 	tokens := []auth.Token{admin}
@@ -205,8 +225,11 @@ func (p *parts) gate() (*auth.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.accounts, err = auth.NewAccounts(p.pki.AccountKey(), time.Now, p.tokens().Void); err != nil {
+		return nil, err
+	}
 	return &auth.Gate{
-		Authenticator: auth.Union{auth.NewCertificates(p.pki.Roots, time.Now), bearers},
+		Authenticator: auth.Union{auth.NewCertificates(p.pki.Roots, time.Now), bearers, p.accounts},
 		Authorizer:    auth.Masters{}, Logger: p.config.Logger,
 	}, nil
 }

@@ -3,7 +3,7 @@
 // # Who
 //
 // An [Authenticator] looks at one kind of credential: [Certificates] at client certificates
-// (rule H197), [Tokens] at bearer tokens (rule H196), a [Union] at several, in turn. There
+// (rule H197), [Tokens] at bearer tokens (rule H196), [Accounts] at those of service accounts (rule H198), a [Union] at several, in turn. There
 // are three answers. A user: the credential is known. No user and no error: no
 // credential of that kind was presented. An error: one was presented that nobody knows, and
 // that is a 401 wherever the request was going, even to a path that is open to all (rule H195).

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/pawl-dev/pawl/internal/resource"
 )
 
 // maxTokenFileSizeBytes bounds a token file: some ten thousand users.
@@ -60,6 +62,9 @@ func (ts *Tokens) Authenticate(r *http.Request) (User, error) {
 	token, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
 		return nil, nil
+	}
+	if AudienceFrom(r.Context()) != resource.Audience {
+		return nil, errors.New("the bearer tokens of this server are for nobody else")
 	}
 	if u := ts.find(token); u != nil {
 		return u, nil

@@ -9,6 +9,7 @@
 //	DATA/pki/ca.crt       its certificate alone, to be handed to others
 //	DATA/pki/serving.pem  what clients are shown: localhost, 127.0.0.1, ::1 and [Options.Hosts]
 //	DATA/pki/admin.pem    the administrator: CN [AdminName], O system:masters (rule H197)
+//	DATA/pki/accounts.key the key that signs tokens of service accounts (rule H198)
 //	DATA/admin-token      a bearer token for the same person
 //
 // A .pem holds a certificate and its private key together, so that there is no moment at
@@ -29,7 +30,7 @@
 //
 // A file that cannot be read, or that belongs to some other authority, is an [Error] that
 // says what to do. It is never replaced: the wrong guess would lock people out for good.
-// Removing serving.pem, admin.pem or admin-token is how one asks for a new one;
+// Removing serving.pem, admin.pem, accounts.key or admin-token is how one asks for a new one;
 // a missing ca.pem beside files that it signed is damage.
 //
 // Keys and tokens come from crypto/rand and from nowhere else.

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -55,6 +56,8 @@ type PKI struct {
 	log   *slog.Logger
 	token string
 
+	accountKey *ecdsa.PrivateKey
+
 	served atomic.Pointer[tls.Certificate]
 	roots  atomic.Pointer[x509.CertPool]
 
@@ -99,7 +102,9 @@ func Open(o Options) (*PKI, error) {
 func (p *PKI) load() error {
 	if p.dir == "" {
 		p.token = newToken()
-		return nil
+		var err error
+		p.accountKey, err = newKey()
+		return err
 	}
 	if err := PrepareFolder(p.dir); err != nil {
 		return err
@@ -116,6 +121,9 @@ func (p *PKI) load() error {
 		}
 	}
 	if err := p.check(); err != nil {
+		return err
+	}
+	if err := p.loadAccountKey(); err != nil {
 		return err
 	}
 	return p.loadToken()

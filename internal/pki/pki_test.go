@@ -75,7 +75,7 @@ func TestFirstStartMakesEverythingForItsOwnerAlone(t *testing.T) {
 	}
 	want := map[string]fs.FileMode{
 		".": 0o700, "pki": 0o700, ".gitignore": 0o600, "admin-token": 0o600, "kubeconfig": 0o600,
-		"pki/ca.pem": 0o600, "pki/ca.crt": 0o600, "pki/serving.pem": 0o600, "pki/admin.pem": 0o600,
+		"pki/ca.pem": 0o600, "pki/ca.crt": 0o600, "pki/serving.pem": 0o600, "pki/admin.pem": 0o600, "pki/accounts.key": 0o600,
 	}
 	for name, mode := range want {
 		have, ok := got[name]
@@ -303,6 +303,9 @@ func TestDamageIsReportedAndNeverReplaced(t *testing.T) {
 		{"garbage in a client certificate", "pki/admin.pem", "is damaged", "remove it and pawl makes a new one", write("pki/admin.pem", "hello")},
 		{"another authority's copy", "pki/ca.crt", "is not the certificate of ca.pem", "remove it", write("pki/ca.crt", string(other.ca.certPEM))},
 		{"garbage in the copy", "pki/ca.crt", "is not the certificate of ca.pem", "remove it", write("pki/ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")},
+		{"an empty key of the accounts", "pki/accounts.key", "does not hold one private key", "remove the file", write("pki/accounts.key", "")},
+		{"a key of another kind", "pki/accounts.key", "does not hold one private key", "remove the file",
+			write("pki/accounts.key", "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f\n-----END PRIVATE KEY-----\n")},
 		{"an empty token", "admin-token", "does not hold one token", "remove the file", write("admin-token", "\n")},
 		{"two tokens", "admin-token", "does not hold one token", "remove the file", write("admin-token", "one\ntwo\n")},
 	} {
@@ -343,7 +346,7 @@ func contents(t *testing.T, dir string) string {
 }
 
 func TestWhatWasRemovedOnPurposeIsMadeAnew(t *testing.T) {
-	for _, name := range []string{"pki/serving.pem", "pki/admin.pem", "pki/ca.crt", "admin-token"} {
+	for _, name := range []string{"pki/serving.pem", "pki/admin.pem", "pki/ca.crt", "pki/accounts.key", "admin-token"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			first := open(t, Options{Dir: dir})

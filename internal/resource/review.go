@@ -22,8 +22,8 @@ type Asker interface {
 	Allowed(who user.Info, resource *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) (allowed bool, reason string)
 	// Rules is what somebody may do in a namespace, as far as that can be listed.
 	Rules(who user.Info, namespace string) authorizationv1.SubjectRulesReviewStatus
-	// Holder is who holds a bearer token; nil for one that nobody knows.
-	Holder(ctx context.Context, token string) user.Info
+	// Holder is who holds a bearer token for an audience; nil for one that nobody knows.
+	Holder(ctx context.Context, token, audience string) user.Info
 }
 
 // A Posted is what clients may post to an object through one of its doors, and what becomes of

@@ -65,12 +65,12 @@ func (a asker) Rules(who auth.User, namespace string) authorizationv1.SubjectRul
 	}
 }
 
-// Holder presents a token as its holder would.
-func (a asker) Holder(ctx context.Context, token string) auth.User {
+// Holder presents a token as its holder would to the audience.
+func (a asker) Holder(ctx context.Context, token, audience string) auth.User {
 	if a.c.s.authenticator == nil {
 		return nil
 	}
-	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
+	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(auth.ForAudience(ctx, audience))
 	who, err := a.c.s.authenticator.Authenticate(r)
 	if err != nil {
 		return nil // why is for the log alone, and a token is asked about to learn just this

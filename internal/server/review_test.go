@@ -37,7 +37,7 @@ func (listing) Rules(who auth.User, namespace string) authorizationv1.SubjectRul
 type oneToken struct{}
 
 func (oneToken) Authenticate(r *http.Request) (auth.User, error) {
-	if r.Header.Get("Authorization") == "Bearer good" {
+	if r.Header.Get("Authorization") == "Bearer good" && auth.AudienceFrom(r.Context()) != "elsewhere" {
 		return auth.NewUser("bob", "crew"), nil
 	}
 	return nil, errors.New("not known")
@@ -55,9 +55,10 @@ func TestReviewsAreAnsweredAndForgotten(t *testing.T) { // rules B74, H200, H205
 	}{
 		{"who one is", authn + "selfsubjectreviews", `{}`, 201, `"status":{"userInfo":{"username":"ann"}}`},
 		{"a dry run is the same", authn + "selfsubjectreviews?dryRun=All", `{}`, 201, `"username":"ann"`},
-		{"who holds a token", authn + "tokenreviews", `{"spec":{"token":"good"}}`, 201, `"status":{"authenticated":true,"user":{"username":"bob","groups":["crew"]}}`},
+		{"who holds a token", authn + "tokenreviews", `{"spec":{"token":"good"}}`, 201, `"status":{"authenticated":true,"user":{"username":"bob","groups":["crew"]},"audiences":["https://kubernetes.default.svc"]}`},
 		{"a token that nobody knows", authn + "tokenreviews", `{"spec":{"token":"bad"}}`, 201, `"status":{"user":{}}`},
 		{"a token for others is not known here", authn + "tokenreviews", `{"spec":{"token":"good","audiences":["elsewhere"]}}`, 201, `"status":{"user":{}}`},
+		{"for whom a token is", authn + "tokenreviews", `{"spec":{"token":"good","audiences":["elsewhere","here"]}}`, 201, `"audiences":["here"]}`},
 		{"no token at all", authn + "tokenreviews", `{}`, 400, `token is required`},
 		{"whether one may", authz + "selfsubjectaccessreviews", `{"spec":{"resourceAttributes":{"verb":"get","resource":"configmaps"}}}`, 201, `"status":{"allowed":true,"reason":"ann reads"}`},
 		{"whether one may not", authz + "selfsubjectaccessreviews", `{"spec":{"resourceAttributes":{"verb":"get","resource":"secrets"}}}`, 201, `"status":{"allowed":false}`},

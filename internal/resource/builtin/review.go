@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -74,26 +73,22 @@ func infoOf(u user.Info) authenticationv1.UserInfo {
 	return info
 }
 
-// audience is who tokens are for that do not say so.
-const audience = "https://kubernetes.default.svc"
-
-// whoHolds answers who holds a token. One that is for others than those who ask is not known.
+// whoHolds answers who holds a token, and for whom of those who were named it is. One that is for none
+// of them is not known.
 func whoHolds(ctx context.Context, by resource.Asker, r *authenticationv1.TokenReview) error {
 	if r.Spec.Token == "" {
 		return apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}
 	r.Status = authenticationv1.TokenReviewStatus{}
 	asked := r.Spec.Audiences
-	if len(asked) > 0 && !slices.Contains(asked, audience) {
-		return nil
+	if len(asked) == 0 {
+		asked = []string{resource.Audience}
 	}
-	u := by.Holder(ctx, r.Spec.Token)
-	if u == nil {
-		return nil
-	}
-	r.Status.Authenticated, r.Status.User = true, infoOf(u)
-	if len(asked) > 0 {
-		r.Status.Audiences = []string{audience}
+	for _, audience := range asked {
+		if u := by.Holder(ctx, r.Spec.Token, audience); u != nil {
+			r.Status.Authenticated, r.Status.User = true, infoOf(u)
+			r.Status.Audiences = append(r.Status.Audiences, audience)
+		}
 	}
 	return nil
 }
