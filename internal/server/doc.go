@@ -18,6 +18,12 @@
 // comes from the stored bytes as well, or a table, whose columns package table knows. A
 // Status is never shown as either.
 //
+// # What is posted and not kept
+//
+// A review is created, answered by the authorizer that judges the requests themselves, and
+// forgotten (rules H200, H205). What is posted to a door of an object, such as a binding to a
+// pod, is handed to what the catalogue has for that door (rules B51, B52).
+//
 // # Errors
 //
 // The layers beneath return API statuses; an error that is none becomes a 500 with its text
