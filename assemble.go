@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/pawl-dev/pawl/internal/auth"
 	"github.com/pawl-dev/pawl/internal/pki"
@@ -44,6 +45,7 @@ type parts struct {
 	accounts                      *auth.Accounts
 	turns                         *storage.Turns
 	scheme                        *runtime.Scheme
+	schemas                       func(schema.GroupVersion) (map[string]*spec.Schema, error) // of built-in kinds
 	catalogue                     *resource.Registry
 	namespaces                    *storage.Table
 	definitions, definitionStatus *registry.Store // without the hook that waits for the manager: for loops
@@ -59,7 +61,7 @@ type parts struct {
 
 // assemble opens the store and the keys, and wires the layers. Nothing runs yet.
 func assemble(ctx context.Context, c Config) (*parts, error) {
-	p := &parts{config: c, turns: &storage.Turns{}, scheme: newScheme(), catalogue: &resource.Registry{}, stopping: make(chan struct{})}
+	p := &parts{config: c, turns: &storage.Turns{}, scheme: newScheme(), schemas: remembered(openapi.Schemas), catalogue: &resource.Registry{}, stopping: make(chan struct{})}
 	if c.DataDir != "" {
 		if err := pki.PrepareFolder(c.DataDir); err != nil {
 			return nil, err
@@ -76,6 +78,15 @@ func assemble(ctx context.Context, c Config) (*parts, error) {
 		return nil, errors.Join(err, p.engine.Close())
 	}
 	return p, nil
+}
+
+// remembered calls f once for each group version.
+func remembered(f func(schema.GroupVersion) (map[string]*spec.Schema, error)) func(schema.GroupVersion) (map[string]*spec.Schema, error) {
+	var known sync.Map
+	return func(gv schema.GroupVersion) (map[string]*spec.Schema, error) {
+		once, _ := known.LoadOrStore(gv, sync.OnceValues(func() (map[string]*spec.Schema, error) { return f(gv) }))
+		return once.(func() (map[string]*spec.Schema, error))()
+	}
 }
 
 func openEngine(ctx context.Context, c Config) (*local.Engine, error) {
@@ -144,7 +155,7 @@ func (p *parts) stores(table *storage.Table) func(builtin.Kind, string, registry
 	return func(k builtin.Kind, subresource string, s registry.Strategy) *registry.Store {
 		return registry.Must(registry.Config{
 			Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s,
-			GuardsFor: p.creation(), Hooks: p.hooks(k), Ownership: k.Ownership(subresource, p.scheme, openapi.Schemas),
+			GuardsFor: p.creation(), Hooks: p.hooks(k), Ownership: k.Ownership(subresource, p.scheme, p.schemas),
 		})
 	}
 }
@@ -157,7 +168,7 @@ func (p *parts) wireDefinitions() {
 	config := registry.Config{Kind: crd.DefinitionKind, Resource: gr, Path: "apiextensions.k8s.io/customresourcedefinitions", Table: held}
 	store := func(subresource string, s registry.Strategy, hooks ...registry.Hook) *registry.Store {
 		c := config
-		c.Strategy, c.Hooks, c.Ownership = s, hooks, crd.DefinitionOwnership(subresource, p.scheme, openapi.Schemas)
+		c.Strategy, c.Hooks, c.Ownership = s, hooks, crd.DefinitionOwnership(subresource, p.scheme, p.schemas)
 		return registry.Must(c)
 	}
 	strategy := crd.Strategy{Now: now}

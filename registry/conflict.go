@@ -30,6 +30,7 @@ type ConflictError struct {
 	current storage.Version // the version that exists
 	sent    runtime.Object  // the object the writer wanted
 	patched bool            // it was computed from current, so what differs from that is what it changes
+	removes bool            // the writer wanted the object gone; there is no sent
 }
 
 // Error is the reference's message.
@@ -135,6 +136,7 @@ func (x Explanation) Summary() string {
 const (
 	versionForgotten = "the version this write was based on is no longer kept, so what changed since is not known"
 	objectRecreated  = "the object this write was based on was deleted, and another was created under its name"
+	objectYounger    = "the version this write names is older than the object"
 )
 
 // Explain works out what changed since the writer read. It reads nothing but history that is
@@ -144,7 +146,7 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 		return Explanation{}, nil
 	}
 	if e.seen < e.current.Created() {
-		return Explanation{Unknown: objectRecreated}, nil
+		return Explanation{Unknown: beforeCreation(e.current)}, nil
 	}
 	seen := e.current.At(e.seen)
 	switch {
@@ -157,7 +159,10 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	touched, err := e.touched(ctx, seen)
+	touched := net // a delete changes all there is
+	if !e.removes {
+		touched, err = e.touched(ctx, seen)
+	}
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -175,6 +180,19 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 		return cmp.Or(compareBool(b.Contended, a.Contended), cmp.Compare(a.Path, b.Path))
 	})
 	return x, nil
+}
+
+// beforeCreation says what it means that a version is older than an object: that there was
+// another of its name, if history knows of one.
+func beforeCreation(current storage.Version) string {
+	v := current
+	for v.Exists() && v.Revision() > current.Created() {
+		v = v.Prev()
+	}
+	if before := v.Exists() && v.Prev().Exists(); before {
+		return objectRecreated
+	}
+	return objectYounger
 }
 
 func compareBool(a, b bool) int {

@@ -18,6 +18,8 @@ import (
 // CreateOptions say how an object is created.
 type CreateOptions struct {
 	DryRun bool
+	// Owned leaves managedFields as they are: the loops of a server leave no trace there.
+	Owned bool
 }
 
 // Create stores a new object and returns it as stored (section 5 of the rules). If the
@@ -39,9 +41,12 @@ func (s *Store) Create(ctx context.Context, namespace string, obj runtime.Object
 
 // create is one try under one name.
 func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object, o CreateOptions, generated bool) (storage.Version, error) {
-	obj, err := s.own(ctx, nil, obj)
-	if err != nil {
-		return storage.Version{}, err
+	if !o.Owned {
+		owned, err := s.own(ctx, nil, obj)
+		if err != nil {
+			return storage.Version{}, err
+		}
+		obj = owned
 	}
 	acc, err := meta.Accessor(obj)
 	if err != nil {

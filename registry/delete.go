@@ -91,7 +91,7 @@ func (d *deletion) judge(ctx context.Context, current storage.Version, view *sto
 	if err := checkDeleteOptions(d.o); err != nil {
 		return storage.Verdict{}, err
 	}
-	if err := d.precondition(oldMeta); err != nil {
+	if err := d.precondition(current, oldMeta); err != nil {
 		return storage.Verdict{}, err
 	}
 	if err := d.ends.begin(ctx, Delete, nil, old, len(d.o.DryRun) > 0); err != nil {
@@ -159,7 +159,7 @@ func checkDeleteOptions(o *metav1.DeleteOptions) error {
 
 // precondition checks the UID and the resourceVersion that the sender named. The kind
 // stands where the resource belongs: so does the reference's (rule S82).
-func (d *deletion) precondition(have metav1.Object) error {
+func (d *deletion) precondition(current storage.Version, have metav1.Object) error {
 	p := d.o.Preconditions
 	if p == nil {
 		return nil
@@ -169,11 +169,16 @@ func (d *deletion) precondition(have metav1.Object) error {
 		return apierrors.NewConflict(kind, d.name, fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, have.GetUID()))
 	}
-	if p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
-		return apierrors.NewConflict(kind, d.name, fmt.Errorf(
-			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, have.GetResourceVersion()))
+	if p.ResourceVersion == nil || *p.ResourceVersion == have.GetResourceVersion() {
+		return nil
 	}
-	return nil
+	status := apierrors.NewConflict(kind, d.name, fmt.Errorf(
+		"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, have.GetResourceVersion()))
+	seen, err := parseUint(*p.ResourceVersion)
+	if err != nil || seen == unnamed {
+		return status // the sender had read no version: there is nothing to explain
+	}
+	return &ConflictError{status: status, store: d.store, seen: seen, current: current, removes: true}
 }
 
 // deleteCollectionPage is how many objects a collection delete looks at together (rule S116).

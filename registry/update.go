@@ -37,7 +37,8 @@ type UpdateOptions struct {
 	// Patch says that desire changes what exists, rather than putting an object in its place:
 	// that is how a conflict tells which fields the write touches.
 	Patch bool
-	// Owned says that desire has seen to managedFields: a server-side apply.
+	// Owned leaves managedFields as they are: desire has seen to them, as a server-side apply
+	// does, or the loop of a server leaves no trace there.
 	Owned bool
 	// Authorize, if set, is asked before an update creates (rule H208).
 	Authorize func(ctx context.Context) error

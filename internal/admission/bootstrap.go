@@ -41,7 +41,7 @@ func Bootstrap(ctx context.Context, namespaces *registry.Store) error {
 
 func makeNamespace(ctx context.Context, namespaces *registry.Store, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := namespaces.Create(ctx, "", ns, registry.CreateOptions{})
+	_, err := namespaces.Create(ctx, "", ns, registry.CreateOptions{Owned: true})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("admission: namespace %s cannot be made: %w", name, err)
 	}

@@ -107,7 +107,7 @@ func (a *Accounts) furnish(ctx context.Context, namespace string) error {
 	}
 	ctx = storage.WithAuthor(ctx, kv.Author{User: "system:serviceaccount:kube-system:service-account-controller", Verb: "create"})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: DefaultAccount}}
-	_, err := a.o.Accounts.Create(ctx, namespace, account, registry.CreateOptions{})
+	_, err := a.o.Accounts.Create(ctx, namespace, account, registry.CreateOptions{Owned: true})
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil
 	}

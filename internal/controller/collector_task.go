@@ -58,7 +58,7 @@ func (t *task) do(ctx context.Context) error {
 	if t.what == deletes {
 		err = t.delete(asCollector(ctx, "delete"))
 	} else {
-		_, err = t.store.Update(asCollector(ctx, "update"), t.namespace, t.name, t.change, registry.UpdateOptions{UID: t.uid})
+		_, err = t.store.Update(asCollector(ctx, "update"), t.namespace, t.name, t.change, registry.UpdateOptions{UID: t.uid, Owned: true})
 	}
 	if gone(err) {
 		return nil

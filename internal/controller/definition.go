@@ -245,7 +245,7 @@ func (d *Definitions) update(ctx context.Context, t target, change func(*apiexte
 		}
 		change(def)
 		return def, nil
-	}, registry.UpdateOptions{UID: t.uid})
+	}, registry.UpdateOptions{UID: t.uid, Owned: true})
 	if gone(err) {
 		return nil
 	}

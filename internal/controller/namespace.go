@@ -259,7 +259,7 @@ func (n *Namespaces) tell(ctx context.Context, t target, s summary) error {
 		}
 		setConditions(&ns.Status, s.conditions(), metav1.NewTime(n.o.Clock.Now().UTC()).Rfc3339Copy())
 		return ns, nil
-	}, registry.UpdateOptions{UID: t.uid})
+	}, registry.UpdateOptions{UID: t.uid, Owned: true})
 	if gone(err) {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (n *Namespaces) release(ctx context.Context, t target) error {
 		}
 		ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		return ns, nil
-	}, registry.UpdateOptions{UID: t.uid})
+	}, registry.UpdateOptions{UID: t.uid, Owned: true})
 	if gone(err) {
 		return nil
 	}

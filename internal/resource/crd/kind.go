@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/pawl-dev/pawl/internal/resource"
 	"github.com/pawl-dev/pawl/registry"
@@ -30,7 +31,8 @@ type Kind struct {
 	Deprecated       string             // the text of the warning; "" for none (rule C89)
 	OpenAPI          func() (*spec3.OpenAPI, error)
 
-	shape func() registry.Shape // nil if the schema cannot be read
+	shape      func() registry.Shape // nil if the schema cannot be read
+	allSchemas func() (map[string]*spec.Schema, error)
 }
 
 // Compile makes the kind that def describes in that version, under the accepted names, or
@@ -86,9 +88,8 @@ func (d *definition) kind(name string) (*Kind, error) {
 		Codec:            &codec{definition: d, version: name},
 		Strategy:         main,
 		Deprecated:       d.deprecation(v),
-		OpenAPI: sync.OnceValues(func() (*spec3.OpenAPI, error) {
-			return builder.BuildOpenAPIV3(d.CustomResourceDefinition, name, builder.Options{IncludeSelectableFields: true})
-		}),
+		OpenAPI:          sync.OnceValues(func() (*spec3.OpenAPI, error) { return d.openAPI(name) }),
+		allSchemas:       d.allSchemas,
 	}
 	k.shape = sync.OnceValue(func() registry.Shape {
 		st, err := d.schemas[name].structural()
@@ -102,6 +103,11 @@ func (d *definition) kind(name string) (*Kind, error) {
 	}
 	k.Fields, k.FieldLabels = selectable(v.SelectableFields)
 	return k, nil
+}
+
+// openAPI makes the document of a version.
+func (d *definition) openAPI(version string) (*spec3.OpenAPI, error) {
+	return builder.BuildOpenAPIV3(d.CustomResourceDefinition, version, builder.Options{IncludeSelectableFields: true})
 }
 
 // deprecation is the text of the warning that rule C89 asks for.

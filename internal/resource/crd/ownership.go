@@ -1,6 +1,8 @@
 package crd
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -15,7 +17,7 @@ import (
 // (rule H151).
 func (k *Kind) ownership(subresource string) registry.Ownership {
 	o := ownership.Options{
-		Kind: k.GroupVersionKind, Subresource: subresource, New: k.Form.New, Schemas: k.schemas,
+		Kind: k.GroupVersionKind, Subresource: subresource, New: k.Form.New, Schemas: k.allSchemas,
 		Convert: ownership.Unconverted{}, Custom: true, Shape: k.shape,
 	}
 	switch {
@@ -27,13 +29,18 @@ func (k *Kind) ownership(subresource string) registry.Ownership {
 	return ownership.New(o)
 }
 
-// schemas are those of the published document.
-func (k *Kind) schemas() (map[string]*spec.Schema, error) {
-	doc, err := k.OpenAPI()
-	if err != nil {
-		return nil, err
+// allSchemas are those of the documents of all versions: managedFields may speak of fields in
+// any of them, and what cannot be read in its own version would be forgotten (rule C88).
+func (d *definition) allSchemas() (map[string]*spec.Schema, error) {
+	all := map[string]*spec.Schema{}
+	for _, v := range d.Spec.Versions {
+		doc, err := d.openAPI(v.Name)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, doc.Components.Schemas)
 	}
-	return doc.Components.Schemas, nil
+	return all, nil
 }
 
 // DefinitionOwnership keeps the managedFields of definitions through their own endpoint ("") or

@@ -114,7 +114,7 @@ func (m *Manager) write(ctx context.Context, e *entry, status func(*apiextension
 			def.Status = status(def)
 		}
 		return def, nil
-	}, registry.UpdateOptions{UID: e.def.UID})
+	}, registry.UpdateOptions{UID: e.def.UID, Owned: true})
 	if err == nil {
 		var now *entry
 		if now, err = newEntry(did.Version); err == nil {
