@@ -6,7 +6,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
-	"time"
 
 	"github.com/pawl-dev/pawl"
 )
@@ -25,7 +24,7 @@ func main() {
 	os.Exit(run(context.Background(), process{
 		stdout: os.Stdout, stderr: os.Stderr,
 		signals: catchSignals,
-		started: time.Now(),
+		started: startedAt(),
 		build:   debug.ReadBuildInfo,
 		version: version,
 		start:   start,
