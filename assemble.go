@@ -262,13 +262,13 @@ func newScheme() *runtime.Scheme {
 }
 
 // begin brings the catalogue up to what is stored and starts the loops.
-func (p *parts) begin(ctx context.Context) error {
+func (p *parts) begin(ctx context.Context, port int) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	if err := p.manager.Start(ctx); err != nil {
 		return err
 	}
-	if err := p.bootstrap(ctx); err != nil {
+	if err := p.bootstrap(ctx, port); err != nil {
 		return err
 	}
 	p.loop(run, func(ctx context.Context) { _ = p.manager.Run(ctx) }) // ends with ctx or the engine

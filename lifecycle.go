@@ -40,12 +40,16 @@ func (p *parts) hooks(k builtin.Kind) []registry.Hook {
 
 var (
 	namespaces      = schema.GroupResource{Resource: "namespaces"}
+	services        = schema.GroupResource{Resource: "services"}
 	serviceAccounts = schema.GroupResource{Resource: "serviceaccounts"}
 )
 
-// bootstrap makes the namespaces that every server has.
-func (p *parts) bootstrap(ctx context.Context) error {
-	return admission.Bootstrap(ctx, p.version(namespaces).Store)
+// bootstrap makes the namespaces that every server has, and the service that leads to it.
+func (p *parts) bootstrap(ctx context.Context, port int) error {
+	if err := admission.Bootstrap(ctx, p.version(namespaces).Store); err != nil {
+		return err
+	}
+	return admission.Kubernetes(ctx, p.version(services).Store, builtin.FirstServiceAddress(), port)
 }
 
 func (p *parts) version(gr schema.GroupResource) *resource.Version {

@@ -143,7 +143,7 @@ func startOn(ctx context.Context, c Config, listener net.Listener) (*Server, err
 		err = p.pki.WriteKubeconfig(c.Kubeconfig, s.url)
 	}
 	if err == nil {
-		err = p.begin(ctx)
+		err = p.begin(ctx, portOf(listener))
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.close())
@@ -164,6 +164,14 @@ func restConfig(keys *pki.PKI, url string) (*rest.Config, error) {
 	config := rest.AnonymousClientConfig(certified)
 	config.BearerToken = keys.AdminToken()
 	return config, nil
+}
+
+// portOf is where a server listens.
+func portOf(l net.Listener) int {
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
 }
 
 // urlOf is where clients on this machine reach the server.

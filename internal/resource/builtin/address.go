@@ -155,6 +155,9 @@ func (c *claims) address(s *corev1.Service) {
 	}
 }
 
+// FirstServiceAddress is that of the service kubernetes (rule B24).
+func FirstServiceAddress() string { return addressAt(1).String() }
+
 // addressAt is the n-th address of the range.
 func addressAt(n int) netip.Addr {
 	a := serviceRange.Addr().As4()
