@@ -146,7 +146,7 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 		return Explanation{}, nil
 	}
 	if e.seen < e.current.Created() {
-		return Explanation{Unknown: beforeCreation(e.current)}, nil
+		return Explanation{Unknown: e.beforeCreation()}, nil
 	}
 	seen := e.current.At(e.seen)
 	switch {
@@ -182,17 +182,18 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 	return x, nil
 }
 
-// beforeCreation says what it means that a version is older than an object: that there was
-// another of its name, if history knows of one.
-func beforeCreation(current storage.Version) string {
-	v := current
-	for v.Exists() && v.Revision() > current.Created() {
+// beforeCreation says what it means that the version seen is older than the object: that there
+// was another of its name, unless history goes back that far and knows of none.
+func (e *ConflictError) beforeCreation() string {
+	v := e.current
+	for v.Exists() && v.Revision() > e.current.Created() {
 		v = v.Prev()
 	}
-	if before := v.Exists() && v.Prev().Exists(); before {
-		return objectRecreated
+	oldest, _ := e.store.table.Engine().Revisions()
+	if known := v.Exists() && oldest <= e.seen; known && !v.Prev().Exists() {
+		return objectYounger
 	}
-	return objectYounger
+	return objectRecreated
 }
 
 func compareBool(a, b bool) int {

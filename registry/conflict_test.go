@@ -156,6 +156,8 @@ func TestConflictsAreExplained(t *testing.T) {
 				s.Fatal(err)
 			}
 		}, set("mine", "y"), false, false, []string{": " + objectRecreated}},
+		{"the version it names is older than the object, and there was none before", func(s *stand) {}, func(cm *configMap) { cm.ResourceVersion = "1" }, false, false,
+			[]string{": " + objectYounger}},
 		{"the version it names is from the future", func(s *stand) {}, func(cm *configMap) { cm.ResourceVersion = "99" }, false, false, nil},
 		{"the version it names never was one of this object", func(s *stand) {
 			s.made(thing("b"))
