@@ -211,8 +211,9 @@ func (r *reapplication) members(shape registry.Shape, want map[string]any, have 
 	return fields, true
 }
 
-// items takes in a list: one whose items are named by their keys, or one that is not
-// different. Sets, whose items are fields, are not for it.
+// items takes in a list whose items are named by their keys, if they come in the order in which
+// the object has them: another order is merged in, and changes the list. Sets, whose items are
+// fields, and atomic lists are not for it.
 func (r *reapplication) items(shape registry.Shape, want []any, have any) (map[string]any, bool) {
 	out, ok := have.([]any)
 	if !ok || shape == nil || len(want) == 0 {
@@ -223,15 +224,17 @@ func (r *reapplication) items(shape registry.Shape, want []any, have any) (map[s
 		return nil, false // an atomic list or a set: the shape does not tell which
 	}
 	fields := make(map[string]any, len(want))
+	last := -1
 	for _, w := range want {
 		item, ok := w.(map[string]any)
 		if !ok {
 			return nil, false
 		}
 		i := slices.IndexFunc(out, func(o any) bool { return sameKeys(keys, item, o) })
-		if i < 0 {
+		if i <= last { // none, one before, or one twice
 			return nil, false
 		}
+		last = i
 		step, ok := itemStep(keys, item, out[i].(map[string]any))
 		if !ok {
 			return nil, false
@@ -239,7 +242,7 @@ func (r *reapplication) items(shape registry.Shape, want []any, have any) (map[s
 		r.at = append(r.at, step)
 		below, ok := r.members(shape.Item(), item, out[i])
 		r.at = r.at[:len(r.at)-1]
-		if _, twice := fields[step]; !ok || twice {
+		if !ok {
 			return nil, false
 		}
 		below["."] = map[string]any{}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +120,12 @@ func mutateValue(rng *rand.Rand, obj *unstructured.Unstructured) {
 	n := int64(rng.IntN(5))
 	set := func(v any, path ...string) { _ = unstructured.SetNestedField(obj.Object, v, path...) }
 	set(n, "spec", "size")
-	switch rng.IntN(3) {
+	switch rng.IntN(4) {
+	case 3:
+		parts, _, _ := unstructured.NestedSlice(obj.Object, "spec", "parts")
+		if slices.Reverse(parts); parts != nil {
+			set(parts, "spec", "parts")
+		}
 	case 0:
 		set(fmt.Sprint("v", n), "spec", "free", "k")
 	case 1:
