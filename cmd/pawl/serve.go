@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // stopMax is how long requests under way have to end after a signal. What is not answered by
@@ -126,6 +128,11 @@ func (s *settings) check() error {
 	}
 	if (s.tlsCertFile == "") != (s.tlsKeyFile == "") {
 		return &usageError{"--tls-cert-file and --tls-private-key-file belong together", "give both, or neither to serve a certificate of our own"}
+	}
+	for _, san := range s.tlsSANs {
+		if net.ParseIP(san) == nil && len(validation.IsDNS1123Subdomain(san)) > 0 && len(validation.IsWildcardDNS1123Subdomain(san)) > 0 {
+			return &usageError{fmt.Sprintf("--tls-san %q is neither an address nor a name", san), "give IP addresses and DNS names, separated by commas"}
+		}
 	}
 	if s.kubeconfig == "" {
 		s.kubeconfig = filepath.Join(s.dataDir, "kubeconfig")
