@@ -12,10 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/pawl-dev/pawl/internal/objectjson"
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/storage"
 )
@@ -264,7 +264,7 @@ func fieldsOf(obj runtime.Object) (map[string]any, error) {
 	acc.SetSelfLink("")
 	acc.SetUID("")
 	acc.SetCreationTimestamp(metav1.Time{})
-	m, err := asMap(obj)
+	m, err := objectjson.Of(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -274,13 +274,6 @@ func fieldsOf(obj runtime.Object) (map[string]any, error) {
 	delete(m, "kind")
 	delete(m, "apiVersion")
 	return m, nil
-}
-
-func asMap(obj runtime.Object) (map[string]any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.Object, nil
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
 // attribute finds, for each path, the last change to it on the way back from current to the

@@ -19,6 +19,7 @@ import (
 
 	"encoding/json"
 
+	"github.com/pawl-dev/pawl/internal/objectjson"
 	"github.com/pawl-dev/pawl/internal/ownership"
 	"github.com/pawl-dev/pawl/registry"
 )
@@ -59,7 +60,7 @@ func (s *Scale) Of(obj runtime.Object) (*autoscalingv1.Scale, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	m, err := asMap(obj)
+	m, err := objectjson.Of(obj)
 	if err != nil {
 		return nil, false, err
 	}
@@ -85,13 +86,6 @@ func (s *Scale) Of(obj runtime.Object) (*autoscalingv1.Scale, bool, error) {
 	}
 	scale.SetGroupVersionKind(ScaleKind)
 	return scale, found, nil
-}
-
-func asMap(obj runtime.Object) (map[string]any, error) {
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		return u.Object, nil
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
 func (s *Scale) selector(m map[string]any) (string, error) {
@@ -180,7 +174,7 @@ func (s *Scale) set(obj runtime.Object, replicas int32) (runtime.Object, error) 
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return obj, unstructured.SetNestedField(u.Object, int64(replicas), s.Replicas...)
 	}
-	m, err := asMap(obj)
+	m, err := objectjson.Of(obj)
 	if err != nil {
 		return nil, err
 	}

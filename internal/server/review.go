@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/pawl-dev/pawl/internal/auth"
 	"github.com/pawl-dev/pawl/internal/resource"
@@ -14,15 +13,8 @@ import (
 // review answers a question about rights or identities (rules B74, H200, H205). Nothing is
 // stored, so a dry run is the same.
 func (c *call) review() error {
-	obj, _, err := c.receive()
+	obj, _, err := c.receiveHere()
 	if err != nil {
-		return err
-	}
-	acc, err := meta.Accessor(obj)
-	if err != nil {
-		return c.undecodable(err)
-	}
-	if err := c.sameNamespace(acc); err != nil {
 		return err
 	}
 	if err := c.ver.Review(c.r.Context(), asker{c}, obj); err != nil {

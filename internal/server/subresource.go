@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pawl-dev/pawl/internal/resource"
@@ -12,15 +11,8 @@ import (
 // post hands what was sent to the object that the path names (rules B51, B52). It may leave
 // its name and namespace out, as the path has them.
 func (c *call) post() error {
-	obj, o, err := c.receive()
+	obj, o, err := c.receiveHere()
 	if err != nil {
-		return err
-	}
-	acc, err := meta.Accessor(obj)
-	if err != nil {
-		return c.undecodable(err)
-	}
-	if err := c.sameNamespace(acc); err != nil {
 		return err
 	}
 	at := resource.Address{Namespace: c.namespace(), Name: c.rt.name, DryRun: o.dryRun}

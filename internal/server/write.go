@@ -19,17 +19,23 @@ import (
 	"github.com/pawl-dev/pawl/registry"
 )
 
-// create stores a new object (section 8 of the rules).
-func (c *call) create() error {
+// receiveHere receives an object that is of the path's namespace: what is posted.
+func (c *call) receiveHere() (runtime.Object, writing, error) {
 	obj, o, err := c.receive()
 	if err != nil {
-		return err
+		return nil, o, err
 	}
 	acc, err := meta.Accessor(obj)
 	if err != nil {
-		return c.undecodable(err)
+		return nil, o, c.undecodable(err)
 	}
-	if err := c.sameNamespace(acc); err != nil {
+	return obj, o, c.sameNamespace(acc)
+}
+
+// create stores a new object (section 8 of the rules).
+func (c *call) create() error {
+	obj, o, err := c.receiveHere()
+	if err != nil {
 		return err
 	}
 	v, err := c.store.Create(c.r.Context(), c.namespace(), obj, registry.CreateOptions{DryRun: o.dryRun})

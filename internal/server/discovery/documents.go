@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
-	"maps"
 	"slices"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -203,14 +202,4 @@ func aggregatedResource(r *resource.Resource, version string) apidiscoveryv2.API
 		})
 	}
 	return out
-}
-
-// builtinGroup says whether a group has resources that are not custom.
-func builtinGroup(g *resource.Group) bool {
-	for resources := range maps.Values(g.Resources) {
-		if slices.ContainsFunc(resources, func(r *resource.Resource) bool { return !r.Custom }) {
-			return true
-		}
-	}
-	return false
 }

@@ -140,7 +140,7 @@ func (s *shelf) version(p *place, group, version string) *place {
 	if g == nil || len(g.Resources[version]) == 0 {
 		return nil
 	}
-	p.routed = builtinGroup(g)
+	p.routed = g.Builtin()
 	p.plain = func() runtime.Object { return resourceList(g, version) }
 	return p
 }

@@ -71,7 +71,7 @@ func NotFound(w http.ResponseWriter, r *http.Request, c *resource.Catalogue) {
 		}
 		group = segments[1]
 	}
-	if g := c.Group(group); g == nil || !builtinGroup(g) {
+	if g := c.Group(group); g == nil || !g.Builtin() {
 		http.NotFound(w, r)
 		return
 	}
