@@ -188,7 +188,8 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	}
 	state, tables, floor := e.index.Checkpoint()
 	var b bytes.Buffer
-	err := writeSnapshot(&b, snapshotHead{state.Revision(), at, floor}, tables, state, func() bool { return false })
+	m := image{head: snapshotHead{state.Revision(), at, floor}, tables: tables, versions: state.Ascend("", "")}
+	err := m.write(&b, func(int) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,11 @@ import (
 
 const (
 	snapshotMagic     = "pawl snp"
+	backupMagic       = "pawl bak"
 	snapshotHeadBytes = 48
 	blockBytes        = 12       // the head of a block
 	blockTarget       = 64 << 10 // a block is ended when its payload reaches this
+	blockMax          = 64 << 20 // and never longer: one version, and the tables, are less
 )
 
 // The kinds of block.
@@ -27,6 +29,7 @@ const (
 	tablesBlock   = 1 + iota // the last change to each table
 	versionsBlock            // versions in key order
 	lastBlock                // how many versions there were
+	aboutBlock               // of a backup: where it is from, and what goes with it
 )
 
 // A snapshotHead is the head of a snapshot file.
@@ -36,9 +39,9 @@ type snapshotHead struct {
 	floor kv.Revision // no older revision may be read
 }
 
-func (h snapshotHead) append(b []byte) []byte {
+func (h snapshotHead) append(b []byte, magic string) []byte {
 	head := len(b)
-	b = append(b, snapshotMagic...)
+	b = append(b, magic...)
 	b = le.AppendUint32(b, formatVersion)
 	b = le.AppendUint32(b, 0)
 	b = le.AppendUint64(b, uint64(h.rev))
@@ -49,11 +52,11 @@ func (h snapshotHead) append(b []byte) []byte {
 	return b
 }
 
-// parseSnapshotHead returns the head of a snapshot, or what is wrong with it.
-func parseSnapshotHead(b []byte) (h snapshotHead, problem string) {
+// parseSnapshotHead returns the head of a file of that magic, or what is wrong with it.
+func parseSnapshotHead(b []byte, magic string) (h snapshotHead, problem string) {
 	switch {
-	case len(b) < snapshotHeadBytes || string(b[:8]) != snapshotMagic:
-		return h, "this is not the head of a snapshot"
+	case len(b) < snapshotHeadBytes || string(b[:8]) != magic:
+		return h, "this is not the head of a " + map[string]string{snapshotMagic: "snapshot", backupMagic: "backup"}[magic]
 	case le.Uint32(b[8:]) > formatVersion:
 		return h, fmt.Sprintf("format %d was written by a newer pawl, this one knows up to %d", le.Uint32(b[8:]), formatVersion)
 	case headerSum(b[:snapshotHeadBytes]) != le.Uint32(b[12:]):
@@ -111,31 +114,61 @@ func (w *blockWriter) version(v *kv.Version) {
 	w.buf = appendString(b, v.Value)
 }
 
-// writeSnapshot writes the state s to out. It gives up when stop says so.
-func writeSnapshot(out io.Writer, h snapshotHead, tables map[string]kv.Revision, s kv.Snapshot, stop func() bool) error {
-	if _, err := out.Write(h.append(nil)); err != nil {
+// An image is what a snapshot or a backup holds.
+type image struct {
+	head     snapshotHead
+	about    *About // of a backup
+	tables   map[string]kv.Revision
+	versions iter.Seq[*kv.Version] // in key order
+}
+
+// write writes m to out. Before each block of versions it calls between with how many it
+// has written so far, and gives up if that fails.
+func (m image) write(out io.Writer, between func(count int) error) error {
+	magic := snapshotMagic
+	if m.about != nil {
+		magic = backupMagic
+	}
+	if _, err := out.Write(m.head.append(nil, magic)); err != nil {
 		return err
 	}
 	w := &blockWriter{out: out}
+	if m.about != nil {
+		w.begin(aboutBlock)
+		w.buf = m.about.append(w.buf)
+		if err := w.end(); err != nil {
+			return err
+		}
+	}
 	w.begin(tablesBlock)
-	w.buf = binary.AppendUvarint(w.buf, uint64(len(tables)))
-	for _, name := range slices.Sorted(maps.Keys(tables)) {
+	w.buf = binary.AppendUvarint(w.buf, uint64(len(m.tables)))
+	for _, name := range slices.Sorted(maps.Keys(m.tables)) {
 		w.buf = appendString(w.buf, name)
-		w.buf = binary.AppendUvarint(w.buf, uint64(tables[name]))
+		w.buf = binary.AppendUvarint(w.buf, uint64(m.tables[name]))
 	}
 	if err := w.end(); err != nil {
 		return err
 	}
-	count := 0
-	for v := range s.Ascend("", "") {
+	count, err := w.versions(m.versions, between)
+	if err != nil {
+		return err
+	}
+	w.begin(lastBlock)
+	w.buf = binary.AppendUvarint(w.buf, uint64(count))
+	return w.end()
+}
+
+// versions writes the blocks of versions, and returns how many there were.
+func (w *blockWriter) versions(all iter.Seq[*kv.Version], between func(count int) error) (count int, err error) {
+	for v := range all {
 		if len(w.buf) >= blockTarget || count == 0 {
 			if count > 0 {
 				if err := w.end(); err != nil {
-					return err
+					return count, err
 				}
 			}
-			if stop() {
-				return errStopped
+			if err := between(count); err != nil {
+				return count, err
 			}
 			w.begin(versionsBlock)
 		}
@@ -143,24 +176,22 @@ func writeSnapshot(out io.Writer, h snapshotHead, tables map[string]kv.Revision,
 		count++
 	}
 	if count > 0 {
-		if err := w.end(); err != nil {
-			return err
-		}
+		err = w.end()
 	}
-	w.begin(lastBlock)
-	w.buf = binary.AppendUvarint(w.buf, uint64(count))
-	return w.end()
+	return count, err
 }
 
 var errStopped = errors.New("stopped")
 
-// A snapshotReader reads a snapshot file of a known size.
+// A snapshotReader reads a snapshot or a backup.
 type snapshotReader struct {
 	name   string
+	advice string // what can be done about damage
 	in     *bufio.Reader
 	left   int64 // bytes that may follow
 	offset int64
 	head   snapshotHead
+	about  *About // of a backup
 	tables map[string]kv.Revision
 	blocks uint32
 	buf    []byte
@@ -168,24 +199,40 @@ type snapshotReader struct {
 	err    error
 }
 
-// newSnapshotReader reads the head and the tables of a snapshot.
+const snapshotAdvice = "move it away to open the store from the next snapshot, with less history, or restore the folder from a backup"
+
+// newSnapshotReader reads the head and the tables of a snapshot of that size.
 func newSnapshotReader(name string, in io.Reader, size int64) (*snapshotReader, error) {
-	r := &snapshotReader{name: name, in: bufio.NewReaderSize(in, 256<<10), left: size, names: map[string]string{}}
+	return newReader(name, in, size, snapshotMagic, snapshotAdvice)
+}
+
+// newReader reads what comes before the versions.
+func newReader(name string, in io.Reader, size int64, magic, advice string) (*snapshotReader, error) {
+	r := &snapshotReader{name: name, advice: advice, in: bufio.NewReaderSize(in, 256<<10), left: size, names: map[string]string{}}
 	b := make([]byte, snapshotHeadBytes)
 	n, err := io.ReadFull(r.in, b)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	head, problem := parseSnapshotHead(b[:n])
+	head, problem := parseSnapshotHead(b[:n], magic)
 	if problem != "" {
 		return nil, r.damage(problem)
 	}
 	r.head = head
 	r.left -= snapshotHeadBytes
 	r.offset = snapshotHeadBytes
+	if magic == backupMagic {
+		if err := r.readAbout(); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.readTables()
+}
+
+func (r *snapshotReader) readTables() error {
 	fields, err := r.block(tablesBlock)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	fields.byte()
 	r.tables = map[string]kv.Revision{}
@@ -193,12 +240,11 @@ func newSnapshotReader(name string, in io.Reader, size int64) (*snapshotReader, 
 		name := fields.name()
 		r.tables[name] = fields.revision()
 	}
-	return r, r.check(fields, len(fields.rest) > 0)
+	return r.check(fields, len(fields.rest) > 0)
 }
 
 func (r *snapshotReader) damage(what string) error {
-	return &DamageError{r.name, r.offset, what,
-		"move it away to open the store from the next snapshot, with less history, or restore the folder from a backup"}
+	return &DamageError{r.name, r.offset, what, r.advice}
 }
 
 // check returns the error of a block whose fields have been read.
@@ -218,16 +264,16 @@ func (r *snapshotReader) block(kinds ...byte) (*reader, error) {
 		return nil, r.damage("it ends too early")
 	}
 	var head [blockBytes]byte
-	if _, err := io.ReadFull(r.in, head[:]); err != nil {
-		return nil, fmt.Errorf("read %s: %w", r.name, err)
+	if err := r.fill(head[:]); err != nil {
+		return nil, err
 	}
 	n := int64(le.Uint32(head[:]))
-	if n == 0 || n > r.left-blockBytes {
+	if n == 0 || n > r.left-blockBytes || n > blockMax {
 		return nil, r.damage("a block's length is wrong")
 	}
 	r.buf = slices.Grow(r.buf[:0], int(n))[:n]
-	if _, err := io.ReadFull(r.in, r.buf); err != nil {
-		return nil, fmt.Errorf("read %s: %w", r.name, err)
+	if err := r.fill(r.buf); err != nil {
+		return nil, err
 	}
 	sum := crc32.Update(crc32.Checksum(head[:4], castagnoli), castagnoli, head[8:])
 	switch {
@@ -244,6 +290,23 @@ func (r *snapshotReader) block(kinds ...byte) (*reader, error) {
 	return &reader{rest: r.buf, authors: r.names}, nil
 }
 
+// fill reads exactly as much as b holds.
+func (r *snapshotReader) fill(b []byte) error {
+	switch _, err := io.ReadFull(r.in, b); {
+	case err == io.EOF || err == io.ErrUnexpectedEOF:
+		return r.damage("it ends too early")
+	case err != nil:
+		return fmt.Errorf("read %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// atEnd reports whether nothing follows.
+func (r *snapshotReader) atEnd() bool {
+	_, err := r.in.ReadByte()
+	return err == io.EOF
+}
+
 // versions yields the versions in key order. Afterwards err says whether they were all.
 func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
 	return func(yield func(*kv.Version) bool) {
@@ -257,7 +320,7 @@ func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
 			}
 			if fields.byte() == lastBlock {
 				wrong := fields.uvarint() != count
-				r.err = r.check(fields, wrong || len(fields.rest) > 0 || r.left > 0)
+				r.err = r.check(fields, wrong || len(fields.rest) > 0 || !r.atEnd())
 				return
 			}
 			var authors []kv.Author

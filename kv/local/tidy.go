@@ -52,7 +52,7 @@ func (j *journal) snapshot(head snapshotHead, tables map[string]kv.Revision, sta
 	counter := &countingWriter{}
 	err := writeWhole(j.opts.FS, name, func(w io.Writer) error {
 		counter.w = w
-		return writeSnapshot(counter, head, tables, state, j.stopping)
+		return image{head: head, tables: tables, versions: state.Ascend("", "")}.write(counter, j.proceed)
 	})
 	if err != nil {
 		if !j.stopping() {
@@ -72,6 +72,14 @@ func (j *journal) stopping() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.stop
+}
+
+// proceed returns an error if what is being written is no longer wanted.
+func (j *journal) proceed(int) error {
+	if j.stopping() {
+		return errStopped
+	}
+	return nil
 }
 
 type countingWriter struct {

@@ -21,6 +21,9 @@ type state struct {
 // Revision implements [kv.Snapshot].
 func (s *state) Revision() kv.Revision { return s.rev }
 
+// Len returns how many keys exist.
+func (s *state) Len() int { return s.tree.Len() }
+
 // Get implements [kv.Snapshot].
 func (s *state) Get(key string) *kv.Version {
 	v, _ := s.tree.Get(key)

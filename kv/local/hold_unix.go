@@ -1,0 +1,33 @@
+//go:build unix
+
+package local
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Hold keeps engines away from a store that is only read. Unlike Lock it writes nothing, and
+// any number may hold a store at once.
+func (osFS) Hold(name string) (io.Closer, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return sink{}, nil // no engine has ever had this folder
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, &InUseError{Dir: filepath.Dir(name), PID: readPID(name)}
+	}
+	return nil, err
+}
