@@ -210,6 +210,17 @@ type handle struct {
 
 func (h *handle) Read(b []byte) (int, error) { return h.r.Read(b) }
 func (h *handle) Close() error               { return nil }
+func (h *handle) Reserve(int64) error        { return errors.ErrUnsupported }
+
+func (h *handle) Truncate(size int64) error {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if err := h.d.change(); err != nil {
+		return err
+	}
+	h.n.data = bytes.Clone(h.n.data[:size])
+	return nil
+}
 
 func (h *handle) Size() (int64, error) {
 	h.d.mu.Lock()

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,7 +9,8 @@ import (
 )
 
 // An FS is the part of a file system that a store needs. Names are paths as
-// [filepath.Join] makes them. Errors for what does not exist are [fs.ErrNotExist].
+// [filepath.Join] makes them. Errors for what does not exist are [fs.ErrNotExist], and
+// errors for want of room are [ErrFull].
 type FS interface {
 	// MkdirAll makes dir and what it lies in, for the owner alone.
 	MkdirAll(dir string) error
@@ -38,6 +40,30 @@ type File interface {
 	// Sync returns once what was written is on disk.
 	Sync() error
 	Size() (int64, error)
+	// Reserve sees to it that the file can grow to size bytes without a disk that is full
+	// getting in the way. It changes nothing that can be read, and is forgotten when the
+	// file is truncated. The error is [errors.ErrUnsupported] where there is no such thing.
+	Reserve(size int64) error
+	// Truncate cuts the file to size bytes, no more than it has; what is written next follows
+	// them. What was reserved beyond them is given back.
+	Truncate(size int64) error
+}
+
+// ErrFull says that there is no room on the disk, or none that this user may take.
+var ErrFull = errors.New("no room on the disk")
+
+// fullError is an error of the operating system that is [ErrFull] besides.
+type fullError struct{ error }
+
+func (fullError) Is(target error) bool { return target == ErrFull }
+func (e fullError) Unwrap() error      { return e.error }
+
+// full makes err [ErrFull] if that is what it is.
+func full(err error) error {
+	if err != nil && isFull(err) {
+		return fullError{err}
+	}
+	return err
 }
 
 // An InUseError says that another process, or another engine of this one, has the store open.
@@ -65,7 +91,14 @@ type osFS struct{}
 
 type osFile struct{ *os.File }
 
-func (f osFile) Sync() error { return syncFile(f.File) }
+func (f osFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	return n, full(err)
+}
+
+func (f osFile) Sync() error               { return full(syncFile(f.File)) }
+func (f osFile) Reserve(size int64) error  { return full(reserve(f.File, size)) }
+func (f osFile) Truncate(size int64) error { return full(f.File.Truncate(size)) }
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()
@@ -75,7 +108,7 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-func (osFS) MkdirAll(dir string) error { return os.MkdirAll(dir, 0o700) }
+func (osFS) MkdirAll(dir string) error { return full(os.MkdirAll(dir, 0o700)) }
 
 func (osFS) List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
@@ -95,9 +128,10 @@ func (osFS) Open(name string) (File, error) {
 }
 
 func (osFS) Create(name string) (File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	// Each write goes to the end, wherever that is after the file was truncated.
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, full(err)
 	}
 	return osFile{f}, nil
 }
@@ -110,9 +144,9 @@ func (osFS) Append(name string) (File, error) {
 	return osFile{f}, nil
 }
 
-func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
+func (osFS) Rename(from, to string) error { return full(os.Rename(from, to)) }
 func (osFS) Remove(name string) error     { return os.Remove(name) }
-func (osFS) SyncDir(dir string) error     { return syncDir(dir) }
+func (osFS) SyncDir(dir string) error     { return full(syncDir(dir)) }
 
 func (osFS) Lock(name string) (io.Closer, error) {
 	f, err := lockFile(name)

@@ -33,3 +33,8 @@ func syncDir(dir string) error {
 	defer f.Close()
 	return f.Sync()
 }
+
+// isFull reports whether the system refused for want of room.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

@@ -9,6 +9,13 @@ import (
 // errSharingViolation is what Windows answers when another has the file open.
 const errSharingViolation = syscall.Errno(32)
 
+// What Windows answers for want of room.
+const (
+	errHandleDiskFull    = syscall.Errno(39)
+	errDiskFull          = syscall.Errno(112)
+	errDiskQuotaExceeded = syscall.Errno(1295)
+)
+
 // lockFile opens name so that others may read but not write it, which is the lock; the
 // file is nil if another holds it.
 func lockFile(name string) (*os.File, error) {
@@ -29,3 +36,8 @@ func lockFile(name string) (*os.File, error) {
 
 // syncDir does nothing: Windows keeps names by itself, and cannot be asked to.
 func syncDir(string) error { return nil }
+
+// isFull reports whether the system refused for want of room.
+func isFull(err error) bool {
+	return errors.Is(err, errHandleDiskFull) || errors.Is(err, errDiskFull) || errors.Is(err, errDiskQuotaExceeded)
+}
