@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -33,6 +34,7 @@ type journal struct {
 	buf     []byte
 	next    kv.Revision // that the next commit will have
 	last    time.Time   // of the last commit
+	turn    atomic.Bool // the next append is to begin a segment; anybody may set it
 
 	mu           sync.Mutex    // guards what follows
 	segments     []segmentFile // in order of first
@@ -40,7 +42,8 @@ type journal struct {
 	fresh        int64 // bytes of log since the newest snapshot was begun
 	freshFiles   int   // segments begun since
 	snapshotting bool
-	stop         bool // there will be no more snapshots
+	calm         sync.Cond // snapshotting has become false
+	stop         bool      // there will be no more snapshots
 	idle         sync.WaitGroup
 }
 
@@ -66,7 +69,9 @@ func newJournal(opts Options) *journal {
 	if opts.entropy == nil {
 		opts.entropy = rand.Reader
 	}
-	return &journal{opts: opts, stats: &counters{}, next: emptyRevision + 1, last: time.Unix(0, 0).UTC()}
+	j := &journal{opts: opts, stats: &counters{}, next: emptyRevision + 1, last: time.Unix(0, 0).UTC()}
+	j.calm.L = &j.mu
+	return j
 }
 
 func (j *journal) logDir() string  { return filepath.Join(j.opts.Dir, "log") }
@@ -111,7 +116,7 @@ func (j *journal) append(commits []*commit) error {
 // if it holds no commit: its name is the one that a new segment would have.
 func (j *journal) ready() (err error) {
 	switch {
-	case j.size == 0 || j.segment.first < j.next && (j.file == nil || j.size >= j.opts.SegmentSize):
+	case j.size == 0 || j.segment.first < j.next && (j.file == nil || j.size >= j.opts.SegmentSize || j.turn.Load()):
 		return j.rotate()
 	case j.file == nil:
 		j.file, err = j.opts.FS.Append(j.segmentName(j.segment.first))
@@ -164,6 +169,7 @@ func (j *journal) rotate() error {
 	if err != nil {
 		return err
 	}
+	j.turn.Store(false)
 	j.file, j.segment, j.size = f, s, headerBytes
 	j.mu.Lock()
 	defer j.mu.Unlock()

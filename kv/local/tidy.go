@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"io"
 	"slices"
 
@@ -43,29 +44,41 @@ func (j *journal) due() bool {
 // snapshot writes state to disk and removes what is no longer needed then. A failure
 // costs nothing but room on the disk: the log holds everything.
 func (j *journal) snapshot(head snapshotHead, tables map[string]kv.Revision, state kv.Snapshot) {
-	defer func() {
-		j.mu.Lock()
-		j.snapshotting = false
-		j.mu.Unlock()
-	}()
-	name := j.snapshotName(head.rev)
+	defer j.rest()
+	if err := j.writeSnapshot(head, tables, state); err != nil {
+		if !j.stopping() {
+			j.opts.Logger.Warn("a snapshot could not be written; the log is kept instead and will be tried again", "file", j.snapshotName(head.rev), "cause", err)
+		}
+		return
+	}
+	if err := j.prune(head.floor); err != nil {
+		j.opts.Logger.Warn("old files of the store could not be removed; they do no harm", "dir", j.opts.Dir, "cause", err)
+	}
+}
+
+// rest ends the work on snapshots, of which there is one at a time.
+func (j *journal) rest() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.snapshotting = false
+	j.calm.Broadcast()
+}
+
+// writeSnapshot writes state to disk.
+func (j *journal) writeSnapshot(head snapshotHead, tables map[string]kv.Revision, state kv.Snapshot) error {
 	counter := &countingWriter{}
-	err := writeWhole(j.opts.FS, name, func(w io.Writer) error {
+	err := writeWhole(j.opts.FS, j.snapshotName(head.rev), func(w io.Writer) error {
 		counter.w = w
 		return image{head: head, tables: tables, versions: state.Ascend("", "")}.write(counter, j.proceed)
 	})
 	if err != nil {
-		if !j.stopping() {
-			j.opts.Logger.Warn("a snapshot could not be written; the log is kept instead and will be tried again", "file", name, "cause", err)
-		}
-		return
+		return err
 	}
 	j.mu.Lock()
-	j.snapshots = append(j.snapshots, snapshotFile{head.rev, head.time, counter.n})
-	j.mu.Unlock()
-	if err := j.prune(); err != nil {
-		j.opts.Logger.Warn("old files of the store could not be removed; they do no harm", "dir", j.opts.Dir, "cause", err)
-	}
+	defer j.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(j.snapshots, head.rev, func(s snapshotFile, rev kv.Revision) int { return cmp.Compare(s.rev, rev) })
+	j.snapshots = slices.Insert(j.snapshots, i, snapshotFile{head.rev, head.time, counter.n})
+	return nil
 }
 
 func (j *journal) stopping() bool {
@@ -96,9 +109,11 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 // prune removes the snapshots before the one that history is to begin with, and the
 // segments that hold nothing newer than it. Snapshots go first, and their names from the
 // disk: opening begins with the oldest that it finds, and needs all that follows it.
-func (j *journal) prune() error {
+//
+// No revision before floor is to be read.
+func (j *journal) prune(floor kv.Revision) error {
 	j.mu.Lock()
-	base, ok := j.base()
+	base, ok := j.base(floor)
 	if !ok {
 		j.mu.Unlock()
 		return nil
@@ -151,10 +166,11 @@ func (j *journal) dropSnapshots(rev kv.Revision) error {
 	return j.opts.FS.SyncDir(j.snapDir())
 }
 
-// base returns which snapshot history should begin with: the newest that is old enough,
-// or that has enough log after it and is not younger than what is always kept. If none is,
-// history goes on to begin where it does. The caller holds j.mu.
-func (j *journal) base() (i int, ok bool) {
+// base returns which snapshot history should begin with: the newest that shows no more
+// than the floor of what may be read, or is old enough, or has enough log after it and is not
+// younger than what is always kept. If none is, history goes on to begin where it does. The
+// caller holds j.mu.
+func (j *journal) base(floor kv.Revision) (i int, ok bool) {
 	limits := mvcc.Limits(j.opts.history())
 	now := j.opts.Clock.Now()
 	var after int64
@@ -166,7 +182,7 @@ func (j *journal) base() (i int, ok bool) {
 			after += j.segments[next].size
 		}
 		age := now.Sub(s.time)
-		if age > limits.Duration || after >= limits.Bytes && age > mvcc.MinHistory {
+		if s.rev <= floor || age > limits.Duration || after >= limits.Bytes && age > mvcc.MinHistory {
 			return i, true
 		}
 	}
