@@ -181,8 +181,9 @@ func (d *deletion) precondition(current storage.Version, have metav1.Object) err
 	return &ConflictError{status: status, store: d.store, seen: seen, current: current, removes: true}
 }
 
-// deleteCollectionPage is how many objects a collection delete looks at together (rule S116).
-const deleteCollectionPage = 10000
+// DeleteCollectionPage is how many objects a collection delete looks at together (rule S116). Who
+// reads the options of one has to know: a version means another thing beside a limit.
+const DeleteCollectionPage = 10000
 
 // DeleteCollection deletes every object that list picks, each as [Store.Delete] would, and
 // returns them as they were (section 16 of the rules). Objects that are gone by then are
@@ -197,7 +198,7 @@ func (s *Store) DeleteCollection(ctx context.Context, list ListOptions, o *metav
 	}
 	onePage := list.Limit > 0
 	if !onePage {
-		list.Limit = deleteCollectionPage
+		list.Limit = DeleteCollectionPage
 	}
 	var all *storage.Page
 	for {
@@ -219,7 +220,9 @@ func (s *Store) DeleteCollection(ctx context.Context, list ListOptions, o *metav
 		if onePage || page.Continue == "" {
 			return all, nil
 		}
-		list.Continue, list.ResourceVersion, list.ResourceVersionMatch = page.Continue, "", ""
+		if list.From, _, err = (storage.ListQuery{Continue: page.Continue}).Parse(); err != nil {
+			return nil, s.ListError(err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pawl-dev/pawl/storage"
 )
@@ -30,6 +31,8 @@ func (s *Store) refuse(verb, name string, err error) error {
 		return expired(e)
 	case storage.BadRequest:
 		return apierrors.NewBadRequest(e.Err.Error())
+	case storage.BadOptions:
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", e.Options)
 	case storage.Timeout:
 		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	case storage.Unknown:

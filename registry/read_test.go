@@ -82,11 +82,8 @@ func TestListAndWatchNarrow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sel := picking(t, c.selector)
-			if ns, name := s.narrow(c.namespace, sel.Fields, ""); ns != c.ns || name != c.object {
+			if ns, name := s.narrow(c.namespace, sel.Fields); ns != c.ns || name != c.object {
 				t.Errorf("narrowed to %q, %q", ns, name)
-			}
-			if ns, name := s.narrow(c.namespace, sel.Fields, "token"); ns != c.namespace || name != "" {
-				t.Errorf("with a continue token narrowed to %q, %q (S124, S125)", ns, name)
 			}
 			page, err := s.List(t.Context(), ListOptions{Namespace: c.namespace, Selector: sel})
 			if err != nil {
@@ -123,7 +120,11 @@ func TestALimitMeansNothingToAListOfOneObject(t *testing.T) {
 	s := newStand(t, namespaced)
 	old := s.made(thing("a", "is=old"))
 	s.changed("a", func(cm *configMap) { cm.Data["is"] = "new" })
-	page, err := s.List(t.Context(), ListOptions{Namespace: "ns", ResourceVersion: old.ResourceVersion, Limit: 1, Selector: picking(t, "metadata.name=a")})
+	from, limit, err := storage.ListQuery{ResourceVersion: old.ResourceVersion, Limit: 1}.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.List(t.Context(), ListOptions{Namespace: "ns", From: from, Limit: limit, Selector: picking(t, "metadata.name=a")})
 	if err != nil || len(page.Items) != 1 || read(t, page.Items[0]).Data["is"] != "new" {
 		t.Errorf("%v, %v; want a version not older than that one", page, err)
 	}
@@ -142,14 +143,16 @@ func TestErrorsOfListAndWatch(t *testing.T) {
 	if err := s.engine.Engine.(kv.Compactor).Compact(t.Context(), token.Revision); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.List(t.Context(), ListOptions{ResourceVersion: "2", ResourceVersionMatch: "Exact"})
+	_, err = s.List(t.Context(), ListOptions{From: storage.Exactly{Revision: 2}})
 	told(t, err, "410 Expired: The resourceVersion for the provided list is too old.")
-	_, err = s.Watch(t.Context(), WatchOptions{ResourceVersion: "2"})
+	_, err = s.Watch(t.Context(), WatchOptions{From: storage.After{Revision: 2}})
 	told(t, err, "410 Expired: too old resource version: 2 (5)")
-	_, err = s.Watch(t.Context(), WatchOptions{ResourceVersion: "x"})
-	told(t, err, `raw: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`)
-	_, err = s.List(t.Context(), ListOptions{ResourceVersion: "x"})
-	told(t, err, `400 BadRequest: invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`)
+	_, err = storage.WatchQuery{ResourceVersion: "x"}.Parse()
+	told(t, s.WatchError(err), `raw: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`)
+	_, _, err = storage.ListQuery{ResourceVersion: "x"}.Parse()
+	told(t, s.ListError(err), `400 BadRequest: invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`)
+	_, _, err = storage.ListQuery{ResourceVersionMatch: "Exact"}.Parse()
+	told(t, s.ListError(err), `422 Invalid: ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided`)
 	s.engine.Engine.Close()
 	_, err = s.List(t.Context(), ListOptions{})
 	told(t, err, "500 ServerTimeout: The list operation against configmaps could not be completed at this time, please try again. …")

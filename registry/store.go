@@ -177,40 +177,37 @@ func (s *Store) Get(ctx context.Context, namespace, name, resourceVersion string
 	return v, s.refuse("get", name, err)
 }
 
-// ListOptions say what a list holds; the strings are those of the request.
+// ListOptions say what a list holds. A [storage.ListQuery] makes From and Limit of what a client
+// sends.
 type ListOptions struct {
-	Namespace            string // "" for all
-	ResourceVersion      string
-	ResourceVersionMatch string
-	Limit                int64
-	Continue             string
-	Selector             storage.Selector
+	Namespace string       // "" for all
+	From      storage.From // nil is the newest state
+	Limit     int64        // 0 for all
+	Selector  storage.Selector
 }
 
 // List returns the objects that o asks for, or a page of them (rules S122 to S125).
 func (s *Store) List(ctx context.Context, o ListOptions) (*storage.Page, error) {
-	namespace, name := s.narrow(o.Namespace, o.Selector.Fields, o.Continue)
-	limit := o.Limit
-	if name != "" {
-		limit = 0 // what is not a collection has no pages (rule K52)
-	}
-	from, err := storage.ParseFrom(o.ResourceVersion, o.ResourceVersionMatch, limit, o.Continue)
-	if err != nil {
-		return nil, s.refuse("list", "", err)
+	namespace, name := o.Namespace, ""
+	if !storage.Continues(o.From) {
+		namespace, name = s.narrow(o.Namespace, o.Selector.Fields)
 	}
 	page, err := s.table.List(ctx, storage.ListOptions{
-		Namespace: namespace, Name: name, From: from, Limit: limit, Selector: o.Selector,
+		Namespace: namespace, Name: name, From: o.From, Limit: o.Limit, Selector: o.Selector,
 	})
 	if err != nil {
-		return nil, s.refuse("list", "", err)
+		return nil, s.ListError(err)
 	}
 	return page, nil
 }
 
+// ListError turns the error of a list, or of the options of one, into what a client is told.
+func (s *Store) ListError(err error) error { return s.refuse("list", "", err) }
+
 // narrow finds the one namespace and the one object that a field selector leaves, if it
-// does (rules S124, S125).
-func (s *Store) narrow(namespace string, sel fields.Selector, token string) (ns, name string) {
-	if sel == nil || token != "" {
+// does (rules S124, S125). A list that goes on with another is not narrowed.
+func (s *Store) narrow(namespace string, sel fields.Selector) (ns, name string) {
+	if sel == nil {
 		return namespace, ""
 	}
 	if pinned, ok := sel.RequiresExactMatch("metadata.namespace"); ok && namespace == "" && s.policy.Namespaced &&
@@ -223,30 +220,25 @@ func (s *Store) narrow(namespace string, sel fields.Selector, token string) (ns,
 	return namespace, name
 }
 
-// WatchOptions say what a watch tells; the strings are those of the request.
+// WatchOptions say what a watch tells. A [storage.WatchQuery] makes From of what a client sends.
 type WatchOptions struct {
-	Namespace         string
-	ResourceVersion   string
-	SendInitialEvents *bool
-	Selector          storage.Selector
+	Namespace string            // "" for all
+	From      storage.WatchFrom // nil tells the state at hand, then what changes
+	Selector  storage.Selector
 }
 
 // Watch begins a watch (rule S127). What its events fail with has to go through
 // [Store.WatchError].
 func (s *Store) Watch(ctx context.Context, o WatchOptions) (*storage.Watch, error) {
-	from, err := storage.ParseWatchFrom(o.ResourceVersion, o.SendInitialEvents)
-	if err != nil {
-		return nil, err
-	}
-	namespace, name := s.narrow(o.Namespace, o.Selector.Fields, "")
-	w, err := s.table.Watch(ctx, storage.WatchOptions{Namespace: namespace, Name: name, Selector: o.Selector, From: from})
+	namespace, name := s.narrow(o.Namespace, o.Selector.Fields)
+	w, err := s.table.Watch(ctx, storage.WatchOptions{Namespace: namespace, Name: name, Selector: o.Selector, From: o.From})
 	if err != nil {
 		return nil, s.WatchError(err)
 	}
 	return w, nil
 }
 
-// WatchError turns the error of a watch into what a client is told.
+// WatchError turns the error of a watch, or of the options of one, into what a client is told.
 func (s *Store) WatchError(err error) error { return s.refuse("watch", "", err) }
 
 // decode gives the object of a version, and its metadata.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-
-	"github.com/pawl-dev/pawl/kv"
 )
 
 // latestPage in place of a revision in a continue token means: go on at the newest state
@@ -71,26 +69,19 @@ const (
 	listExpired     = "The resourceVersion for the provided list is too old."
 )
 
-// expired turns an [Expired] error of a read into the one that a list gives.
-func (f From) expired(e *Error, start string) *Error {
+// tooLate turns the error of a read that came after its revision was forgotten into the one that
+// a list from f gives; any other error stays as it is. A page that cannot be had at its revision
+// can be had at the newest (rule K69).
+func tooLate(err error, f From) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != Expired {
+		return err
+	}
 	e.Listing = true
 	e.Err = errors.New(listExpired) //lint:ignore ST1005 the reference's words
-	if f.kind == continued {
+	if c, ok := f.(ContinueAt); ok {
 		e.Err = errors.New(continueExpired) //lint:ignore ST1005 the reference's words
-		e.Continue = encodeToken(start, latestPage)
+		e.Continue = encodeToken(c.Start, latestPage)
 	}
 	return e
-}
-
-// freshness says which state a list reads.
-func (f From) freshness() kv.Freshness {
-	switch f.kind {
-	case anyState:
-		return kv.Any
-	case notOlder:
-		return kv.AtLeast(f.rev)
-	case exact, continued:
-		return kv.Exactly(f.rev)
-	}
-	return kv.Latest
 }

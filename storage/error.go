@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/pawl-dev/pawl/kv"
 )
 
@@ -19,6 +21,7 @@ const (
 	TooNew                      // the version asked for does not exist yet
 	Expired                     // the version asked for is no longer kept
 	BadRequest                  // the call cannot be understood, or asks for what no engine can store
+	BadOptions                  // options of a list or a watch do not go together
 	Unavailable                 // the engine failed, or takes no writes
 	Unknown                     // whether it was written is not known
 	Timeout                     // the context ended first
@@ -27,6 +30,7 @@ const (
 var kindNames = [...]string{
 	NotFound: "not found", Invalid: "invalid object", Corrupt: "corrupt object",
 	TooNew: "version too new", Expired: "version no longer kept", BadRequest: "bad request",
+	BadOptions:  "options that do not go together",
 	Unavailable: "store unavailable", Unknown: "outcome unknown", Timeout: "request timeout",
 }
 
@@ -37,11 +41,12 @@ type Error struct {
 	Kind      Kind
 	Namespace string
 	Name      string
-	Want      kv.Revision // with TooNew and Expired: asked for
-	Have      kv.Revision // with TooNew: the newest; with Expired: the oldest
-	Continue  string      // with Expired: a token that goes on at the newest state (rule K69)
-	Listing   bool        // with Expired: a list asked, not a watch
-	Err       error       // more about it
+	Want      kv.Revision     // with TooNew and Expired: asked for
+	Have      kv.Revision     // with TooNew: the newest; with Expired: the oldest
+	Continue  string          // with Expired: a token that goes on at the newest state (rule K69)
+	Listing   bool            // with Expired: a list asked, not a watch
+	Options   field.ErrorList // with BadOptions: which, and why
+	Err       error           // more about it
 }
 
 // Error reads like "storage: not found: default/color".

@@ -15,80 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/kv"
 )
 
-// describe puts a From into words.
-func describe(f From, err error) string {
-	var e *Error
-	switch {
-	case errors.As(err, &e):
-		return e.Kind.String() + ": " + e.Err.Error()
-	case err != nil:
-		return "error: " + err.Error()
-	}
-	return [...]string{
-		consistent: "the newest state", anyState: "any state",
-		notOlder: fmt.Sprintf("not older than %d", f.rev), exact: fmt.Sprintf("exactly %d", f.rev),
-		continued:       fmt.Sprintf("exactly %d from %q", f.rev, f.start),
-		continuedLatest: fmt.Sprintf("the newest state from %q", f.start),
-	}[f.kind]
-}
-
-// Every combination of the four options, against the table of rule K52 and the checks of
-// rules K49 and K50. The first row that fits a combination says what it means.
-func TestParseFromMeansWhatTheTableSays(t *testing.T) {
-	tokens := map[string]string{
-		"": "", "good": encodeContinue("a/one", 9), "newest": encodeToken("a/two", -1),
-		"newer still": encodeToken("a/two", -7), "broken": "!", "empty": encodeToken("", 9),
-	}
-	const any = "*"
-	rows := []struct{ rv, match, limit, token, want string }{
-		{any, any, any, "broken", "bad request: invalid continue token: continue key is not valid: illegal base64 data at input byte 0"},
-		{any, any, any, "empty", "bad request: invalid continue token: continue key is not valid: encoded start key empty (version meta.k8s.io/v1)"},
-		{"", any, any, "good", `exactly 9 from "a/one\x00"`},
-		{"0", any, any, "good", `exactly 9 from "a/one\x00"`},
-		{"", any, any, "newest", `the newest state from "a/two"`},
-		{"0", any, any, "newest", `the newest state from "a/two"`},
-		{"", any, any, "newer still", `the newest state from "a/two"`},
-		{"0", any, any, "newer still", `the newest state from "a/two"`},
-		{any, any, any, "good", "bad request: specifying resource version is not allowed when using continue"},
-		{any, any, any, "newest", "bad request: specifying resource version is not allowed when using continue"},
-		{any, any, any, "newer still", "bad request: specifying resource version is not allowed when using continue"},
-		{"", any, any, "", "the newest state"},
-		{"x", any, any, "", `bad request: invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`},
-		{"-1", any, any, "", `bad request: invalid resource version: resourceVersion: Invalid value: "-1": strconv.ParseUint: parsing "-1": invalid syntax`},
-		{any, "Newest", any, "", "bad request: unknown ResourceVersionMatch value: Newest"},
-		{"0", "", any, "", "any state"},
-		{"0", "NotOlderThan", any, "", "any state"},
-		{"0", "Exact", any, "", "exactly 0"}, // refused before it comes here (rule K47)
-		{"7", "", "0", "", "not older than 7"},
-		{"7", "", "3", "", "exactly 7"},
-		{"7", "NotOlderThan", any, "", "not older than 7"},
-		{"7", "Exact", any, "", "exactly 7"},
-	}
-	used := make([]bool, len(rows))
-	fits := func(pattern, value string) bool { return pattern == any || pattern == value }
-	for _, rv := range []string{"", "0", "7", "x", "-1"} {
-		for _, match := range []string{"", "NotOlderThan", "Exact", "Newest"} {
-			for _, limit := range []int64{0, 3} {
-				for name, tok := range tokens {
-					i := slices.IndexFunc(rows, func(r struct{ rv, match, limit, token, want string }) bool {
-						return fits(r.rv, rv) && fits(r.match, match) && fits(r.limit, fmt.Sprint(limit)) && fits(r.token, name)
-					})
-					if i < 0 {
-						t.Fatalf("no row for %q, %q, %d, %q", rv, match, limit, name)
-					}
-					used[i] = true
-					if got := describe(ParseFrom(rv, match, limit, tok)); got != rows[i].want {
-						t.Errorf("resourceVersion %q, match %q, limit %d, continue %q: %s, want %s", rv, match, limit, name, got, rows[i].want)
-					}
-				}
-			}
-		}
-	}
-	if i := slices.Index(used, false); i >= 0 {
-		t.Errorf("nothing fits row %v", rows[i])
-	}
-}
-
 // A twin is a table as anybody would write it: a list, sorted and gone through.
 type twin []*corev1.ConfigMap
 
@@ -196,7 +122,7 @@ func pages(f *fixture, o ListOptions, between func()) ([]string, error) {
 		if p.Remaining != nil {
 			remaining = *p.Remaining
 		}
-		if o.From, err = ParseFrom("", "", o.Limit, p.Continue); err != nil {
+		if o.From, o.Limit, err = (ListQuery{Limit: o.Limit, Continue: p.Continue}).Parse(); err != nil {
 			return nil, err
 		}
 		between()
@@ -234,12 +160,12 @@ func TestListsAreServedAtTheRevisionAsked(t *testing.T) {
 		{"exactly, by a limit without a match", two.String(), "", 1, "a/one", two, true},
 		{"exactly, before most were there", one.String(), "Exact", 0, "a/one", one, false},
 	} {
-		t.Run(c.name+" (K52)", func(t *testing.T) {
-			from, err := ParseFrom(c.rv, c.match, c.limit, "")
+		t.Run(c.name, func(t *testing.T) {
+			from, limit, err := ListQuery{ResourceVersion: c.rv, ResourceVersionMatch: c.match, Limit: c.limit}.Parse()
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := f.List(t.Context(), ListOptions{From: from, Limit: c.limit})
+			p, err := f.List(t.Context(), ListOptions{From: from, Limit: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,11 +189,11 @@ func TestAListGoesOnAfterItsRevisionIsGone(t *testing.T) {
 	newest := f.put(thing("ns", "bb", "second"))
 	f.compact(newest)
 	next := func(token string) (*Page, error) {
-		from, err := ParseFrom("", "", 2, token)
+		from, limit, err := ListQuery{Limit: 2, Continue: token}.Parse()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f.List(t.Context(), ListOptions{Namespace: "ns", Limit: 2, From: from})
+		return f.List(t.Context(), ListOptions{Namespace: "ns", Limit: limit, From: from})
 	}
 	_, err = next(p.Continue)
 	var e *Error
@@ -281,8 +207,7 @@ func TestAListGoesOnAfterItsRevisionIsGone(t *testing.T) {
 	if p, err = next(p.Continue); err != nil || strings.Join(names(p), " ") != "ns/e" || p.Revision != newest {
 		t.Fatalf("got %v, %v; pages after that are at one revision again (K70)", p, err)
 	}
-	from, _ := ParseFrom("2", "Exact", 0, "")
-	if _, err = f.List(t.Context(), ListOptions{From: from}); !errors.As(err, &e) || e.Kind != Expired || e.Err.Error() != listExpired || e.Continue != "" {
+	if _, err = f.List(t.Context(), ListOptions{From: Exactly{2}}); !errors.As(err, &e) || e.Kind != Expired || e.Err.Error() != listExpired || e.Continue != "" {
 		t.Fatalf("got %v, want %q (K54)", err, listExpired)
 	}
 }
@@ -304,8 +229,7 @@ func TestReadsOfTheFutureWaitForIt(t *testing.T) {
 		if err != nil || is(t, v) != "second" {
 			t.Fatalf("got %v, %v; want what was written while we waited", v, err)
 		}
-		from, _ := ParseFrom("99", "Exact", 0, "")
-		if _, err := f.List(t.Context(), ListOptions{From: from}); kindOf(err) != TooNew {
+		if _, err := f.List(t.Context(), ListOptions{From: Exactly{99}}); kindOf(err) != TooNew {
 			t.Fatalf("got %v, want %v", err, TooNew)
 		}
 	})

@@ -14,37 +14,7 @@ type WatchOptions struct {
 	Namespace string // "" for all
 	Name      string // one object alone (rule S125)
 	Selector  Selector
-	From      WatchFrom
-}
-
-// WatchFrom says where a watch begins.
-type WatchFrom struct {
-	Revision kv.Revision // changes after this one; Absent: after the state at hand
-	State    bool        // tell the state first, as additions
-	// Fresh asks for a state that holds every write answered before; without it, one not
-	// older than Revision. Only with State, or to begin after the newest state.
-	Fresh bool
-}
-
-// ParseWatchFrom says what the options of a watch mean together (rule K88). Whether they
-// may be combined has been checked before. Whether the end of the state is to be marked
-// is the caller's to know: it was asked for if sendInitialEvents is true. The error of a
-// version that does not parse is no [Error]: the reference answers it with a 500 (rule K81).
-func ParseWatchFrom(resourceVersion string, sendInitialEvents *bool) (WatchFrom, error) {
-	rev, err := ParseRevision(resourceVersion)
-	if err != nil {
-		return WatchFrom{}, err
-	}
-	from := WatchFrom{Revision: rev}
-	switch {
-	case sendInitialEvents == nil:
-		from.State = rev == kv.Absent
-	case *sendInitialEvents:
-		from.State, from.Fresh = true, resourceVersion == ""
-	default:
-		from.Fresh = resourceVersion == ""
-	}
-	return from, nil
+	From      WatchFrom // nil is State{At: kv.Any}
 }
 
 // A Watch is a place in the list of changes to a table. One goroutine at a time may use it.
@@ -84,23 +54,9 @@ func (t *Table) Watch(ctx context.Context, o WatchOptions) (*Watch, error) {
 	if o.Name != "" {
 		prefix = t.Key(o.Namespace, o.Name)
 	}
-	after := o.From.Revision
-	if o.From.State || after == kv.Absent {
-		at := kv.AtLeast(after)
-		switch {
-		case o.From.Fresh:
-			at = kv.Latest
-		case after == kv.Absent:
-			at = kv.Any
-		}
-		snap, err := t.read(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		after, w.revision = snap.Revision(), snap.Revision()
-		if o.From.State {
-			w.state, w.stop = iter.Pull(stateUnder(snap, prefix, o.Name != ""))
-		}
+	after, err := t.begin(ctx, w, o, prefix)
+	if err != nil {
+		return nil, err
 	}
 	changes, err := t.engine.Watch(prefix, after)
 	if err != nil {
@@ -109,6 +65,29 @@ func (t *Table) Watch(ctx context.Context, o WatchOptions) (*Watch, error) {
 	}
 	w.changes = changes
 	return w, nil
+}
+
+// begin reads the state that a watch begins with, and returns the revision after which its changes
+// are.
+func (t *Table) begin(ctx context.Context, w *Watch, o WatchOptions, prefix string) (kv.Revision, error) {
+	at, tell := kv.Any, true
+	switch from := o.From.(type) {
+	case After:
+		return from.Revision, nil
+	case State:
+		at = from.At
+	case AfterState:
+		at, tell = from.At, false
+	}
+	snap, err := t.read(ctx, at)
+	if err != nil {
+		return 0, err
+	}
+	w.revision = snap.Revision()
+	if tell {
+		w.state, w.stop = iter.Pull(stateUnder(snap, prefix, o.Name != ""))
+	}
+	return w.revision, nil
 }
 
 func watchError(err error) error {
@@ -132,7 +111,8 @@ func stateUnder(snap kv.Snapshot, prefix string, single bool) iter.Seq[*kv.Versi
 
 // Next returns the next event, or false if there is none yet. After an error the watch is
 // over (rule K82): [Expired] if it fell behind, [Unavailable] if the engine closed or the
-// watch was stopped, [Corrupt] if an object that a selector has to look at cannot be read.
+// watch was stopped, [Corrupt] if an object that a selector has to look at cannot be read; then
+// the event is [Deleted] if that object was removed (rule K85), and nothing else.
 func (w *Watch) Next() (Event, bool, error) {
 	if w.err != nil {
 		return Event{}, false, w.err
@@ -175,6 +155,9 @@ func (w *Watch) next() (Event, bool, error) {
 // see says what a change is to the watch's selector, false if nothing (rule K76).
 func (w *Watch) see(change kv.Event) (Event, bool, error) {
 	was, err := w.matches(change.Prev)
+	if err != nil && change.Version.Deleted {
+		return Event{Type: Deleted}, false, err
+	}
 	if err != nil {
 		return Event{}, false, err
 	}

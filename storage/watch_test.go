@@ -76,11 +76,11 @@ func TestWatchEventsAreTypedByTheSelector(t *testing.T) {
 			return f.put(thing("a", "red", "big"))
 		}, "DELETED a/red=first@%[2]d ADDED a/red=big@%[1]d"},
 	} {
-		t.Run(c.name+" (K76)", func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t)
 			f.put(thing("a", "red", "first", "color=red"))
 			before := f.put(thing("a", "blue", "first", "color=blue"))
-			w, err := f.Watch(t.Context(), WatchOptions{Namespace: "a", Selector: picking(t, c.labels, c.fields), From: WatchFrom{Revision: before}})
+			w, err := f.Watch(t.Context(), WatchOptions{Namespace: "a", Selector: picking(t, c.labels, c.fields), From: After{before}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,11 @@ func TestWatchesBeginWhereTheTableSays(t *testing.T) {
 			if rv == "first" {
 				rv = first.String()
 			}
-			from, err := ParseWatchFrom(rv, c.initial)
+			q := WatchQuery{ResourceVersion: rv, SendInitialEvents: c.initial}
+			if c.initial != nil {
+				q.ResourceVersionMatch = "NotOlderThan"
+			}
+			from, err := q.Parse()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,19 +186,11 @@ func TestWatchesBeginWhereTheTableSays(t *testing.T) {
 	}
 }
 
-func TestWatchVersionsThatDoNotParse(t *testing.T) {
-	_, err := ParseWatchFrom("x", nil)
-	const want = `resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`
-	if err == nil || err.Error() != want || kindOf(err) != 0 {
-		t.Errorf("got %v, want %s, and no error of storage (K81)", err, want)
-	}
-}
-
 func TestWatchOfOneObject(t *testing.T) {
 	f := newFixture(t)
 	one := f.put(thing("a", "one", "first"))
 	f.put(thing("a", "one-more", "first"))
-	w, err := f.Watch(t.Context(), WatchOptions{Namespace: "a", Name: "one", From: WatchFrom{State: true}})
+	w, err := f.Watch(t.Context(), WatchOptions{Namespace: "a", Name: "one", From: State{At: kv.Any}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +207,7 @@ func TestHowWatchesEnd(t *testing.T) {
 	t.Run("one that falls behind the history is expired (K84)", func(t *testing.T) {
 		f := newFixture(t)
 		first := f.put(thing("a", "one", "first"))
-		w, err := f.Watch(t.Context(), WatchOptions{From: WatchFrom{Revision: first}})
+		w, err := f.Watch(t.Context(), WatchOptions{From: After{first}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,14 +222,14 @@ func TestHowWatchesEnd(t *testing.T) {
 		if _, _, again := w.Next(); again == nil || again.Error() != err.Error() {
 			t.Errorf("got %v the second time: a watch that ended stays so (K82)", again)
 		}
-		if _, err := f.Watch(t.Context(), WatchOptions{From: WatchFrom{Revision: first}}); kindOf(err) != Expired {
+		if _, err := f.Watch(t.Context(), WatchOptions{From: After{first}}); kindOf(err) != Expired {
 			t.Errorf("got %v from a watch that begins there", err)
 		}
 	})
 	t.Run("one that was stopped says nothing more", func(t *testing.T) {
 		f := newFixture(t)
 		f.put(thing("a", "one", "first"))
-		w, err := f.Watch(t.Context(), WatchOptions{From: WatchFrom{State: true}})
+		w, err := f.Watch(t.Context(), WatchOptions{From: State{At: kv.Any}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +251,7 @@ func TestHowWatchesEnd(t *testing.T) {
 		if _, _, err := w.Next(); kindOf(err) != Unavailable || !IsClosed(err) {
 			t.Errorf("got %v", err)
 		}
-		if _, err := f.Watch(t.Context(), WatchOptions{From: WatchFrom{Revision: 1}}); kindOf(err) != Unavailable {
+		if _, err := f.Watch(t.Context(), WatchOptions{From: After{1}}); kindOf(err) != Unavailable {
 			t.Errorf("got %v from a watch that begins then", err)
 		}
 	})
@@ -282,7 +278,7 @@ func TestHowWatchesEnd(t *testing.T) {
 	t.Run("a state from the future is waited for, then refused (K92)", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t)
-			if _, err := f.Watch(t.Context(), WatchOptions{From: WatchFrom{Revision: 99, State: true}}); kindOf(err) != TooNew {
+			if _, err := f.Watch(t.Context(), WatchOptions{From: State{At: kv.AtLeast(99)}}); kindOf(err) != TooNew {
 				t.Errorf("got %v, want %v", err, TooNew)
 			}
 		})
@@ -290,7 +286,7 @@ func TestHowWatchesEnd(t *testing.T) {
 	t.Run("changes from the future are nobody's error: nothing older is told (K75)", func(t *testing.T) {
 		f := newFixture(t)
 		now := f.put(thing("a", "one", "first"))
-		w, err := f.Watch(t.Context(), WatchOptions{From: WatchFrom{Revision: now + 1}})
+		w, err := f.Watch(t.Context(), WatchOptions{From: After{now + 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,12 +51,12 @@ func (a *Accounts) Run(ctx context.Context) error {
 
 // follow looks at every namespace there is and comes to be, and at accounts that go.
 func (a *Accounts) follow(ctx context.Context) error {
-	gone, err := a.o.Accounts.Table().Watch(ctx, storage.WatchOptions{From: storage.WatchFrom{Fresh: true}})
+	gone, err := a.o.Accounts.Table().Watch(ctx, storage.WatchOptions{From: storage.AfterState{At: kv.Latest}})
 	if err != nil {
 		return err
 	}
 	defer gone.Stop()
-	living, err := a.o.Namespaces.Watch(ctx, storage.WatchOptions{From: storage.WatchFrom{State: true, Fresh: true}})
+	living, err := a.o.Namespaces.Watch(ctx, storage.WatchOptions{From: storage.State{At: kv.Latest}})
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (g *grove) make(name, owner string, uid types.UID) types.UID {
 
 // fell deletes the tree, and waits until all of it has gone.
 func (g *grove) fell(total int, p metav1.DeletionPropagation) {
-	changes, err := g.store.Table().Watch(context.Background(), storage.WatchOptions{From: storage.WatchFrom{Fresh: true}})
+	changes, err := g.store.Table().Watch(context.Background(), storage.WatchOptions{From: storage.AfterState{At: kv.Latest}})
 	if err != nil {
 		g.Fatal(err)
 	}

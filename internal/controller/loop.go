@@ -82,7 +82,7 @@ func anew(ctx context.Context, c clock.Clock, log *slog.Logger, follow func(cont
 
 // follow lists the table and follows its changes until it cannot go on.
 func (l *loop) follow(ctx context.Context) error {
-	w, err := l.table.Watch(ctx, storage.WatchOptions{From: storage.WatchFrom{State: true, Fresh: true}})
+	w, err := l.table.Watch(ctx, storage.WatchOptions{From: storage.State{At: kv.Latest}})
 	if err != nil {
 		return err
 	}

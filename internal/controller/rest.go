@@ -38,7 +38,7 @@ func restAt(ctx context.Context, store *registry.Store, namespace string, at kv.
 
 // asListed asks for exactly the objects of the rest.
 func (r *rest) asListed() registry.ListOptions {
-	return registry.ListOptions{Namespace: r.namespace, ResourceVersion: r.revision.String(), ResourceVersionMatch: string(metav1.ResourceVersionMatchExact)}
+	return registry.ListOptions{Namespace: r.namespace, From: storage.Exactly{Revision: r.revision}}
 }
 
 // held reports whether all objects are being deleted already, so that nothing but their
@@ -86,7 +86,7 @@ func wait(ctx context.Context, c clock.Clock, left []*rest, p patience) error {
 	w := waiting{deadlines: make([]clock.Timer, 0, 2)}
 	defer w.stop()
 	for _, r := range left {
-		watch, err := r.store.Table().Watch(ctx, storage.WatchOptions{Namespace: r.namespace, From: storage.WatchFrom{Revision: r.revision}})
+		watch, err := r.store.Table().Watch(ctx, storage.WatchOptions{Namespace: r.namespace, From: storage.After{Revision: r.revision}})
 		if err != nil {
 			return overtaken(err)
 		}

@@ -52,8 +52,7 @@ func (c *call) deleteCollection() error {
 		return err
 	}
 	page, err := c.store.DeleteCollection(c.r.Context(), registry.ListOptions{
-		Namespace: c.namespace(), ResourceVersion: reading.version, ResourceVersionMatch: reading.match,
-		Limit: reading.limit, Continue: reading.token, Selector: reading.selector(),
+		Namespace: c.namespace(), From: reading.from, Limit: reading.limit, Selector: reading.selector(),
 	}, o)
 	if err != nil {
 		return err

@@ -14,20 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
 )
 
 // reading is what the query of a list or a watch says (rule H77).
 type reading struct {
-	labels            labels.Selector
-	fields            fields.Selector
-	limit             int64
-	token             string
-	version           string
-	match             string
-	timeoutSeconds    int64
-	bookmarks         bool
-	sendInitialEvents *bool
+	labels         labels.Selector
+	fields         fields.Selector
+	from           storage.From // of a list
+	limit          int64
+	watchFrom      storage.WatchFrom // of a watch
+	bookmarks      bool
+	timeoutSeconds int64
 }
 
 func (o reading) selector() storage.Selector {
@@ -35,18 +34,14 @@ func (o reading) selector() storage.Selector {
 }
 
 // reading reads the query of a list or watch. What does not parse is a 400 (rule H75), what
-// does not go together a 422 (rules K47, K48).
+// does not go together a 422 (rules K47, K48, H98, H111).
 func (c *call) reading() (reading, error) {
 	q := c.query
-	o := reading{token: q.Get("continue"), version: q.Get("resourceVersion"), match: q.Get("resourceVersionMatch")}
+	var o reading
 	var p parser
 	o.limit = p.integer(q, "limit")
 	o.timeoutSeconds = p.integer(q, "timeoutSeconds")
 	o.bookmarks = p.boolean(q, "allowWatchBookmarks")
-	if q.Has("sendInitialEvents") {
-		b := p.boolean(q, "sendInitialEvents")
-		o.sendInitialEvents = &b
-	}
 	if p.err == nil {
 		o.labels, p.err = labels.Parse(q.Get("labelSelector"))
 	}
@@ -59,14 +54,39 @@ func (c *call) reading() (reading, error) {
 	if p.err != nil {
 		return o, apierrors.NewBadRequest(p.err.Error())
 	}
-	if errs := o.check(c.rt.verb == "watch"); len(errs) > 0 {
-		return o, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	if err := c.readFrom(&o); err != nil {
+		return o, err
 	}
 	if c.rt.name != "" { // the deprecated watch path of one object
 		one := fields.OneTermEqualSelector("metadata.name", c.rt.name)
 		o.fields = fields.AndSelectors(o.fields, one)
 	}
 	return o, nil
+}
+
+// readFrom reads where a list or a watch begins.
+func (c *call) readFrom(o *reading) (err error) {
+	q := c.query
+	version, match, token := q.Get("resourceVersion"), q.Get("resourceVersionMatch"), q.Get("continue")
+	var initial *bool
+	if q.Has("sendInitialEvents") {
+		b := (&parser{}).boolean(q, "sendInitialEvents")
+		initial = &b
+	}
+	if c.rt.verb == "watch" {
+		o.watchFrom, err = storage.WatchQuery{
+			ResourceVersion: version, ResourceVersionMatch: match, Continue: token, SendInitialEvents: initial, AllowBookmarks: o.bookmarks,
+		}.Parse()
+		return c.store.WatchError(err)
+	}
+	list := storage.ListQuery{ResourceVersion: version, ResourceVersionMatch: match, Limit: o.limit, Continue: token, SendInitialEvents: initial}
+	if c.rt.verb == "deletecollection" && o.limit == 0 {
+		list.Limit = registry.DeleteCollectionPage // it always reads pages, so that a version alone means exactly that one
+		o.from, _, err = list.Parse()
+		return c.store.ListError(err)
+	}
+	o.from, o.limit, err = list.Parse()
+	return c.store.ListError(err)
 }
 
 // checkFields says whether the resource can be selected by the fields of a selector (rule H83).
@@ -83,60 +103,6 @@ func (c *call) checkFields(sel fields.Selector) error {
 		}
 	}
 	return nil
-}
-
-// check says what does not go together (rules K47, K48, H98, H111).
-func (o reading) check(watch bool) field.ErrorList {
-	if watch {
-		return o.checkWatch()
-	}
-	var errs field.ErrorList
-	match := field.NewPath("resourceVersionMatch")
-	if o.sendInitialEvents != nil {
-		errs = append(errs, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for list"))
-	}
-	if o.match == "" {
-		return errs
-	}
-	if o.version == "" {
-		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-	}
-	if o.token != "" {
-		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
-	}
-	if o.match != exactMatch && o.match != notOlderMatch {
-		errs = append(errs, field.NotSupported(match, o.match, []string{exactMatch, notOlderMatch, ""}))
-	}
-	if o.match == exactMatch && o.version == "0" {
-		errs = append(errs, field.Forbidden(match, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
-	}
-	return errs
-}
-
-const (
-	exactMatch    = "Exact"
-	notOlderMatch = "NotOlderThan"
-)
-
-func (o reading) checkWatch() field.ErrorList {
-	var errs field.ErrorList
-	match := field.NewPath("resourceVersionMatch")
-	if o.sendInitialEvents != nil && o.match != notOlderMatch {
-		errs = append(errs, field.Forbidden(match, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-	}
-	if o.match == "" {
-		return errs
-	}
-	if o.sendInitialEvents == nil {
-		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
-	}
-	if o.match != notOlderMatch {
-		errs = append(errs, field.NotSupported(match, o.match, []string{notOlderMatch}))
-	}
-	if o.token != "" {
-		errs = append(errs, field.Forbidden(match, "resourceVersionMatch is forbidden when continue is provided"))
-	}
-	return errs
 }
 
 // parser reads values of a query and keeps the first error.

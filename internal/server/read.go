@@ -31,8 +31,7 @@ func (c *call) list() error {
 		return err
 	}
 	page, err := c.store.List(c.r.Context(), registry.ListOptions{
-		Namespace: c.namespace(), ResourceVersion: o.version, ResourceVersionMatch: o.match,
-		Limit: o.limit, Continue: o.token, Selector: o.selector(),
+		Namespace: c.namespace(), From: o.from, Limit: o.limit, Selector: o.selector(),
 	})
 	if err != nil {
 		return err

@@ -7,9 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
@@ -33,12 +30,9 @@ func (c *call) watch() error {
 		return err
 	}
 	w, err := c.store.Watch(c.r.Context(), registry.WatchOptions{
-		Namespace: c.namespace(), ResourceVersion: o.version, SendInitialEvents: o.sendInitialEvents, Selector: o.selector(),
+		Namespace: c.namespace(), From: o.watchFrom, Selector: o.selector(),
 	})
 	if err != nil {
-		if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-			return err // the version did not parse
-		}
 		return c.watchFailed(err)
 	}
 	defer w.Stop()
@@ -47,7 +41,8 @@ func (c *call) watch() error {
 		return shuttingDown()
 	}
 	defer done()
-	s := &stream{c: c, w: w, bookmarks: o.bookmarks, markEnd: o.sendInitialEvents != nil && *o.sendInitialEvents && o.bookmarks}
+	state, _ := o.watchFrom.(storage.State)
+	s := &stream{c: c, w: w, bookmarks: o.bookmarks, markEnd: state.Mark}
 	s.begin()
 	s.run(watchTime(o.timeoutSeconds))
 	return nil

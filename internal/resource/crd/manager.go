@@ -137,7 +137,7 @@ func (m *Manager) wait(ctx context.Context) {
 // begin reads all definitions, and forgets those that are gone. From then on their changes are
 // followed.
 func (m *Manager) begin(ctx context.Context) error {
-	w, err := m.o.Definitions.Table().Watch(ctx, storage.WatchOptions{From: storage.WatchFrom{State: true, Fresh: true}})
+	w, err := m.o.Definitions.Table().Watch(ctx, storage.WatchOptions{From: storage.State{At: kv.Latest}})
 	if err != nil {
 		return fmt.Errorf("crd: the stored definitions cannot be read: %w", err)
 	}
