@@ -28,6 +28,12 @@ type Verdict struct {
 	Action Action
 	Object runtime.Object // with Put; without resourceVersion
 	Expiry kv.Expiry      // with Put
+
+	// Value, with Put, is what to store in place of an Object that the table's codec encodes. It
+	// means nothing to storage, which never looks into it and remembers nothing about it: whoever
+	// puts it reads it, with [Version.Value], picks by it, with [Selector.Func], and says Leave if
+	// it would put what is there.
+	Value []byte
 }
 
 // A Judge decides what should become of current, which may not exist. It runs again
@@ -186,7 +192,11 @@ func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge 
 	a := &attempt{table: t, key: key, view: &View{table: t, snap: snap}}
 	a.current = t.at(a.view.Get(key))
 	a.verdict, a.err = judge(ctx, a.current, a.view)
-	if a.err == nil && a.verdict.Action == Put {
+	switch {
+	case a.err != nil || a.verdict.Action != Put:
+	case a.verdict.Value != nil:
+		a.value = a.verdict.Value
+	default:
 		a.value, a.doc, a.err = t.encode(a.verdict.Object)
 	}
 	if a.err == nil && len(a.view.also) == 0 && a.same() {
@@ -200,7 +210,7 @@ func (a *attempt) same() bool {
 	if !a.current.Exists() {
 		return a.verdict.Action == Remove
 	}
-	if a.verdict.Action != Put {
+	if a.verdict.Action != Put || a.verdict.Value != nil {
 		return false
 	}
 	stored, err := a.current.document()
@@ -223,7 +233,7 @@ func (t *Table) confirm(ctx context.Context, view *View) (bool, error) {
 func (a *attempt) outcome() Result {
 	switch a.verdict.Action {
 	case Put:
-		draft := &kv.Version{Key: a.key, Revision: revisionOf(a.current.kv), Time: time.Time{}}
+		draft := &kv.Version{Key: a.key, Value: a.verdict.Value, Revision: revisionOf(a.current.kv), Time: time.Time{}}
 		return Result{Wrote: true, Version: Version{table: a.table, kv: draft, rev: a.current.rev, draft: &a.doc}, Prev: a.current}
 	case Remove:
 		return Result{Wrote: true, Version: a.current, Prev: a.current}
@@ -235,7 +245,10 @@ func (a *attempt) outcome() Result {
 func (t *Table) commit(ctx context.Context, a *attempt, author kv.Author) (Result, error) {
 	op := kv.Op{Key: a.key, Delete: true}
 	if a.verdict.Action == Put {
-		op = kv.Op{Key: a.key, Value: a.value, Expiry: a.verdict.Expiry, Slot: t.memoOf(a.verdict.Object)}
+		op = kv.Op{Key: a.key, Value: a.value, Expiry: a.verdict.Expiry}
+		if a.verdict.Object != nil {
+			op.Slot = t.memoOf(a.verdict.Object)
+		}
 	}
 	did, err := t.engine.Commit(ctx, kv.Txn{Author: author, Conditions: a.view.seen, Ops: append([]kv.Op{op}, a.view.also...)})
 	if errors.Is(err, kv.ErrConflict) {

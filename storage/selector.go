@@ -9,10 +9,20 @@ import (
 type Selector struct {
 	Labels labels.Selector
 	Fields fields.Selector
+
+	// Func, if there is one, picks among what the others pick. A list asks it once for each
+	// version, in key order; a watch asks it about what was and what is. An error of it ends the
+	// list; a watch ends with one of kind [Corrupt], and takes any other for a no (rule K79).
+	Func func(v Version) (bool, error)
 }
 
 // Empty reports whether s picks everything (rule K72).
 func (s Selector) Empty() bool {
+	return s.Func == nil && s.plain()
+}
+
+// plain reports whether neither labels nor fields matter.
+func (s Selector) plain() bool {
 	return (s.Labels == nil || s.Labels.Empty()) && (s.Fields == nil || s.Fields.Empty())
 }
 
@@ -42,6 +52,14 @@ func (s Selector) sieve() *sieve {
 func (f *sieve) matches(v Version) (bool, error) {
 	if f.all {
 		return true, nil
+	}
+	if f.Func != nil {
+		if f.Selector.plain() {
+			return f.Func(v)
+		}
+		if ok, err := f.Func(v); !ok || err != nil {
+			return false, err
+		}
 	}
 	ls, fs, err := v.attributes(f.ownFields)
 	if err != nil {

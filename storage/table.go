@@ -21,7 +21,8 @@ type Table struct {
 	turns      *Turns
 }
 
-// Options are what a [Table] is made of. All but Space, Fields and Turns are needed.
+// Options are what a [Table] is made of. All but Space, Fields and Turns are needed; a table whose
+// values are [Verdict.Value] needs no Codec either.
 type Options struct {
 	Engine     kv.Engine
 	Space      string // kv.DefaultSpace if empty
@@ -63,9 +64,10 @@ func TablePrefix(space, group, resource string) string {
 	return space + "/" + group + "/" + resource + "/"
 }
 
-// Key returns the key of an object, whether it exists or not.
+// Key returns the key of an object, whether it exists or not. The namespace is "" for an object
+// that has none.
 func (t *Table) Key(namespace, name string) string {
-	if t.namespaced {
+	if t.namespaced && namespace != "" {
 		return t.prefix + namespace + "/" + name
 	}
 	return t.prefix + name

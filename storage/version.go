@@ -68,6 +68,13 @@ func (v Version) Prev() Version {
 // Removed reports whether this is the mark that a removal left in the history.
 func (v Version) Removed() bool { return v.kv.Deleted }
 
+// Key returns the key that the object is under, and Value what is stored there; neither may be
+// changed. They are for whoever knows more about the value than this package: see [Verdict.Value].
+func (v Version) Key() string { return v.kv.Key }
+
+// Value returns what is stored; see [Version.Key].
+func (v Version) Value() []byte { return v.kv.Value }
+
 func (v Version) document() (document, error) {
 	if v.draft != nil {
 		return *v.draft, nil

@@ -24,6 +24,7 @@ type Watch struct {
 	changes  kv.Watch
 	state    func() (*kv.Version, bool) // nil once the state has been told
 	stop     func()
+	mark     bool        // the end of the state is to be marked
 	revision kv.Revision // of the state
 	err      error       // why the watch is over
 }
@@ -75,7 +76,7 @@ func (t *Table) begin(ctx context.Context, w *Watch, o WatchOptions, prefix stri
 	case After:
 		return from.Revision, nil
 	case State:
-		at = from.At
+		at, w.mark = from.At, from.Mark
 	case AfterState:
 		at, tell = from.At, false
 	}
@@ -109,10 +110,14 @@ func stateUnder(snap kv.Snapshot, prefix string, single bool) iter.Seq[*kv.Versi
 	}
 }
 
-// Next returns the next event, or false if there is none yet. After an error the watch is
-// over (rule K82): [Expired] if it fell behind, [Unavailable] if the engine closed or the
-// watch was stopped, [Corrupt] if an object that a selector has to look at cannot be read; then
-// the event is [Deleted] if that object was removed (rule K85), and nothing else.
+// Next returns the next event, or false if there is none yet. If the end of the state is to be
+// marked it returns false there once, before any change: a mark that came after one would have an
+// older revision than what was told before it (rule K90).
+//
+// After an error the watch is over (rule K82): [Expired] if it fell behind, [Unavailable] if the
+// engine closed or the watch was stopped, [Corrupt] if an object that a selector has to look at
+// cannot be read; then the event is [Deleted] if that object was removed (rule K85), and nothing
+// else.
 func (w *Watch) Next() (Event, bool, error) {
 	if w.err != nil {
 		return Event{}, false, w.err
@@ -127,6 +132,9 @@ func (w *Watch) next() (Event, bool, error) {
 		kvv, ok := w.state()
 		if !ok {
 			w.state = nil
+			if w.mark {
+				return Event{}, false, nil
+			}
 			break
 		}
 		match, err := w.matches(kvv)
