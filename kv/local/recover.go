@@ -58,6 +58,9 @@ func (e *Engine) resume(l *loader) {
 
 // open makes what is missing of the folder, and loads what it holds.
 func (j *journal) open(ctx context.Context) (*loader, error) {
+	if err := j.whole(); err != nil {
+		return nil, err
+	}
 	if err := j.prepare(); err != nil {
 		return nil, err
 	}
@@ -150,6 +153,17 @@ func (j *journal) loadBase(revs []kv.Revision, whole bool) (*loader, error) {
 // eachSnapshot calls f with a reader of the snapshot at rev.
 func (j *journal) eachSnapshot(rev kv.Revision, f func(r *snapshotReader, size int64) error) error {
 	name := j.snapshotName(rev)
+	return j.withFile(name, func(file File, size int64) error {
+		r, err := newSnapshotReader(name, file, size)
+		if err != nil {
+			return err
+		}
+		return f(r, size)
+	})
+}
+
+// withFile calls f with a file that is open for reading, and its size.
+func (j *journal) withFile(name string, f func(file File, size int64) error) error {
 	file, err := j.opts.FS.Open(name)
 	if err != nil {
 		return err
@@ -159,11 +173,7 @@ func (j *journal) eachSnapshot(rev kv.Revision, f func(r *snapshotReader, size i
 	if err != nil {
 		return err
 	}
-	r, err := newSnapshotReader(name, file, size)
-	if err != nil {
-		return err
-	}
-	return f(r, size)
+	return f(file, size)
 }
 
 // replay loads the segments, in order of their first revisions.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -18,7 +19,8 @@ type Restored struct {
 }
 
 // Restore makes a store in the folder that opts name, which must be empty or not there, from
-// a backup. Name is what errors call the backup.
+// a backup. Name is what errors call the backup. Place, which may be nil, is told what the
+// backup holds, and is to put the files in it where they belong, before there is a store.
 //
 // The store holds what the backup showed, every version with its own revision; but it shows
 // that as a revision far ahead, and all before that one as compacted. For between the
@@ -27,8 +29,8 @@ type Restored struct {
 // [kv.ErrCompacted] and begins anew, rather than being shown other news under a revision
 // that they know; and no revision is ever given twice.
 //
-// A store that fails to be restored is not made: what is left of it in the folder is no store.
-func Restore(ctx context.Context, opts Options, name string, in io.Reader, progress Progress) (Restored, error) {
+// A folder in which a restore did not end well is no store: [Open] refuses it.
+func Restore(ctx context.Context, opts Options, name string, in io.Reader, place func(About) error, progress Progress) (Restored, error) {
 	opts = opts.complete()
 	j := newJournal(opts)
 	r, err := openBackup(name, in)
@@ -38,8 +40,11 @@ func Restore(ctx context.Context, opts Options, name string, in io.Reader, progr
 	if err := j.vacant(); err != nil {
 		return Restored{}, err
 	}
+	if place == nil {
+		place = func(About) error { return nil }
+	}
 	rev := revisionAfterLoss(r.head.rev, opts.Clock.Now())
-	if err := j.restore(ctx, r, rev, progress); err != nil {
+	if err := j.restore(ctx, r, rev, place, progress); err != nil {
 		return Restored{}, fmt.Errorf("kv/local: restore: %w", err)
 	}
 	return Restored{*r.about, rev}, nil
@@ -86,9 +91,51 @@ func (e *OccupiedError) Error() string {
 // Hint says what to do; the error's text ends with it.
 func (e *OccupiedError) Hint() string { return "name a folder that is empty or not there yet" }
 
+// restoringName is a file that is there while a folder is being restored.
+const restoringName = "restoring"
+
+// An UnfinishedError says that a restore into a folder was broken off.
+type UnfinishedError struct{ Dir string }
+
+// Error names the folder, and says what to do.
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("a restore into %s was broken off; %s", e.Dir, e.Hint())
+}
+
+// Hint says what to do; the error's text ends with it.
+func (e *UnfinishedError) Hint() string { return "remove what it left there, and restore again" }
+
+// whole returns an error if a restore into the folder was broken off.
+func (j *journal) whole() error {
+	f, err := j.opts.FS.Open(filepath.Join(j.opts.Dir, restoringName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(&UnfinishedError{j.opts.Dir}, f.Close())
+}
+
 // restore makes the folder, with one snapshot in it.
-func (j *journal) restore(ctx context.Context, r *snapshotReader, rev kv.Revision, progress Progress) error {
+func (j *journal) restore(ctx context.Context, r *snapshotReader, rev kv.Revision, place func(About) error, progress Progress) error {
 	if err := j.opts.FS.MkdirAll(j.opts.Dir); err != nil {
+		return err
+	}
+	lock, err := j.opts.FS.Lock(filepath.Join(j.opts.Dir, lockName))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	mark := filepath.Join(j.opts.Dir, restoringName)
+	err = writeWhole(j.opts.FS, mark, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "This folder is being restored from a backup. If nobody is at it any more, remove it and restore again.\n")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := place(*r.about); err != nil {
 		return err
 	}
 	if err := j.prepare(); err != nil {
@@ -101,5 +148,8 @@ func (j *journal) restore(ctx context.Context, r *snapshotReader, rev kv.Revisio
 	}); err != nil {
 		return err
 	}
-	return j.verify(rev)
+	if err := j.verify(rev); err != nil {
+		return err
+	}
+	return errors.Join(j.opts.FS.Remove(mark), j.opts.FS.SyncDir(j.opts.Dir))
 }
