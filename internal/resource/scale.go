@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -29,7 +30,7 @@ import (
 type Scale struct {
 	Replicas []string // where the object says how many are wanted
 	Status   []string // and how many there are
-	Selector []string // and which they are: a string or a label selector; nil if it does not say
+	Selector []string // and which they are: a string, a label selector or labels; nil if it does not say
 	// Custom objects need not say how many are wanted, and take no strategic merge patches.
 	Custom bool
 	// Versions are those, as apiVersion says them, whose managedFields may speak of replicas.
@@ -100,6 +101,9 @@ func (s *Scale) selector(m map[string]any) (string, error) {
 	case string:
 		return v, nil
 	case map[string]any:
+		if set, _, err := unstructured.NestedStringMap(m, s.Selector...); err == nil { // a label selector has no strings
+			return labels.SelectorFromSet(set).String(), nil
+		}
 		var ls metav1.LabelSelector
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(v, &ls); err != nil {
 			return "", err

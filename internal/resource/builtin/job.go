@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/pawl-dev/pawl/registry"
 )
 
 // The labels that a job had before they got a domain; both are written.
@@ -24,13 +22,14 @@ const (
 
 // jobs is what holds for jobs (rule B61).
 var jobs = rules[*batchv1.Job]{
-	policy:  jobPolicy(),
+	policy:  orphaningPolicy,
 	spec:    func(j, from *batchv1.Job) { j.Spec = from.Spec },
 	status:  func(j, from *batchv1.Job) { j.Status = from.Status },
 	tracked: func(j *batchv1.Job) any { return j.Spec },
 	defaults: func(j *batchv1.Job) {
 		s := &j.Spec
 		fillInPodSpec(&s.Template.Spec)
+		fillInFailurePolicy(s.PodFailurePolicy)
 		if s.Completions == nil && s.Parallelism == nil {
 			orNew(&s.Completions, 1)
 		}
@@ -74,21 +73,31 @@ var jobs = rules[*batchv1.Job]{
 	},
 }
 
-// jobPolicy is that of other workloads, but that the pods of a job stay when it is deleted and nobody
-// says otherwise (rule B63).
-func jobPolicy() registry.Policy {
-	p := workloadPolicy
-	p.Dependents = registry.Orphaned
-	return p
+func jobKinds() []Kind {
+	return []Kind{
+		define(Kind{
+			Group: batchv1.GroupName, Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job", Categories: []string{"all"}, Revision: 2,
+			Subresources: []Subresource{statusDoor(jobs)},
+		}, jobs, map[string]func(*batchv1.Job) string{
+			"status.successful": func(j *batchv1.Job) string { return strconv.Itoa(int(j.Status.Succeeded)) },
+		}),
+		define(Kind{
+			Group: batchv1.GroupName, Version: "v1", Kind: "CronJob", Plural: "cronjobs", Singular: "cronjob",
+			ShortNames: []string{"cj"}, Categories: []string{"all"}, Revision: 1, Subresources: []Subresource{statusDoor(cronJobs)},
+		}, cronJobs, nil),
+	}
 }
 
-func jobKinds() []Kind {
-	return []Kind{define(Kind{
-		Group: batchv1.GroupName, Version: "v1", Kind: "Job", Plural: "jobs", Singular: "job", Categories: []string{"all"}, Revision: 1,
-		Subresources: []Subresource{statusDoor(jobs)},
-	}, jobs, map[string]func(*batchv1.Job) string{
-		"status.successful": func(j *batchv1.Job) string { return strconv.Itoa(int(j.Status.Succeeded)) },
-	})}
+// fillInFailurePolicy fills in that a condition of a pod matters if it holds.
+func fillInFailurePolicy(p *batchv1.PodFailurePolicy) {
+	if p == nil {
+		return
+	}
+	for _, rule := range p.Rules {
+		for i := range rule.OnPodConditions {
+			or(&rule.OnPodConditions[i].Status, corev1.ConditionTrue)
+		}
+	}
 }
 
 // selectOwnPods makes a new job select the pods that carry its uid, and its template carry it,
@@ -113,8 +122,11 @@ func selectOwnPods(j *batchv1.Job) {
 }
 
 func wrongJob(j *batchv1.Job) field.ErrorList {
-	s := &j.Spec
-	errs := wrongSelectedByJob(j)
+	return append(wrongSelectedByJob(j), wrongJobSpec(&j.Spec, specPath)...)
+}
+
+// wrongJobSpec says what is wrong with a job, or with the template of one.
+func wrongJobSpec(s *batchv1.JobSpec, at *field.Path) (errs field.ErrorList) {
 	for _, n := range []struct {
 		name  string
 		value *int32
@@ -122,17 +134,17 @@ func wrongJob(j *batchv1.Job) field.ErrorList {
 		{"parallelism", s.Parallelism}, {"completions", s.Completions}, {"backoffLimit", s.BackoffLimit},
 		{"ttlSecondsAfterFinished", s.TTLSecondsAfterFinished}, {"backoffLimitPerIndex", s.BackoffLimitPerIndex}, {"maxFailedIndexes", s.MaxFailedIndexes},
 	} {
-		errs = append(errs, negative(n.value, specPath.Child(n.name))...)
+		errs = append(errs, negative(n.value, at.Child(n.name))...)
 	}
-	errs = append(errs, negative(s.ActiveDeadlineSeconds, specPath.Child("activeDeadlineSeconds"))...)
+	errs = append(errs, negative(s.ActiveDeadlineSeconds, at.Child("activeDeadlineSeconds"))...)
 	if s.CompletionMode != nil {
-		errs = append(errs, oneOf(*s.CompletionMode, specPath.Child("completionMode"), batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
+		errs = append(errs, oneOf(*s.CompletionMode, at.Child("completionMode"), batchv1.NonIndexedCompletion, batchv1.IndexedCompletion)...)
 		if *s.CompletionMode == batchv1.IndexedCompletion && s.Completions == nil {
-			errs = append(errs, field.Required(specPath.Child("completions"), "when completion mode is Indexed"))
+			errs = append(errs, field.Required(at.Child("completions"), "when completion mode is Indexed"))
 		}
 	}
-	errs = append(errs, wrongTemplate(&s.Template, specPath.Child("template"))...)
-	path := specPath.Child("template", "spec", "restartPolicy")
+	errs = append(errs, wrongTemplate(&s.Template, at.Child("template"))...)
+	path := at.Child("template", "spec", "restartPolicy")
 	switch policy := s.Template.Spec.RestartPolicy; policy {
 	case corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever:
 	case corev1.RestartPolicyAlways, "":

@@ -11,8 +11,8 @@ import (
 // each caller.
 func Kinds() []Kind {
 	return slices.Concat(
-		configKinds(), serviceAccountKinds(), eventKinds(), podKinds(), serviceKinds(), nodeKinds(), dataKinds(),
-		workloadKinds(), jobKinds(), rbacKinds(), schedulingKinds(),
+		configKinds(), serviceAccountKinds(), eventKinds(), podKinds(), serviceKinds(), nodeKinds(), dataKinds(), volumeKinds(),
+		replicationKinds(), workloadKinds(), jobKinds(), ingressKinds(), rbacKinds(), schedulingKinds(),
 	)
 }
 

@@ -41,8 +41,8 @@ type rules[P runtime.Object] struct {
 	wrongNew func(obj P) field.ErrorList
 	// wrongAfter says what is wrong with an object only because it follows old.
 	wrongAfter func(obj, old P) field.ErrorList
-	// warn says what the client should be told.
-	warn func(obj P) []string
+	// warn says what the client should be told, and warnNew what only of an object that is new.
+	warn, warnNew func(obj P) []string
 	// holds says that an object that is being deleted has to stay.
 	holds func(obj P) bool
 	// lasts is how long an object is kept after its last write; forever if it is 0.
@@ -150,11 +150,14 @@ func (s strategy[P]) ValidateUpdate(_ context.Context, obj, old runtime.Object) 
 	return append(errs, s.wrong(obj)...)
 }
 
-func (s strategy[P]) Warnings(_ context.Context, obj, _ runtime.Object) []string {
-	if s.rules.warn == nil {
-		return nil
+func (s strategy[P]) Warnings(_ context.Context, obj, old runtime.Object) (told []string) {
+	if s.rules.warn != nil {
+		told = s.rules.warn(obj.(P))
 	}
-	return s.rules.warn(obj.(P))
+	if s.rules.warnNew != nil && old == nil {
+		told = append(told, s.rules.warnNew(obj.(P))...)
+	}
+	return told
 }
 
 // Canonicalize fills defaults in once more: what the strategy put back, or a name that was

@@ -265,8 +265,8 @@ func refusals(t *testing.T, all []write) {
 
 func TestPolicies(t *testing.T) {
 	for _, tt := range []struct {
-		kind, sub                                                                  string
-		namespaced, createOnUpdate, unconditional, returnDeleted, sensitive, keeps bool
+		kind, sub                                                                           string
+		namespaced, createOnUpdate, unconditional, returnDeleted, sensitive, keeps, orphans bool
 	}{
 		{kind: "Namespace", unconditional: true, returnDeleted: true},
 		{kind: "Namespace", sub: "status", unconditional: true, returnDeleted: true, keeps: true},
@@ -286,17 +286,24 @@ func TestPolicies(t *testing.T) {
 		{kind: "Deployment", namespaced: true, unconditional: true},
 		{kind: "ReplicaSet", namespaced: true, unconditional: true},
 		{kind: "StatefulSet", namespaced: true, unconditional: true},
-		{kind: "Job", namespaced: true, unconditional: true},
+		{kind: "DaemonSet", namespaced: true, unconditional: true},
+		{kind: "Job", namespaced: true, unconditional: true, orphans: true},
+		{kind: "CronJob", namespaced: true, unconditional: true},
+		{kind: "ReplicationController", namespaced: true, unconditional: true, orphans: true},
+		{kind: "PersistentVolume", unconditional: true, returnDeleted: true},
+		{kind: "PersistentVolumeClaim", namespaced: true, unconditional: true, returnDeleted: true},
+		{kind: "Ingress", namespaced: true, unconditional: true},
 		{kind: "Role", namespaced: true, createOnUpdate: true, unconditional: true},
 		{kind: "RoleBinding", namespaced: true, createOnUpdate: true, unconditional: true},
 		{kind: "ClusterRole", createOnUpdate: true, unconditional: true},
 		{kind: "ClusterRoleBinding", createOnUpdate: true, unconditional: true},
 		{kind: "PriorityClass", unconditional: true},
 	} {
-		t.Run("rules B11 to B13 for "+tt.kind+" "+tt.sub, func(t *testing.T) {
+		t.Run("rules B11 to B13 and B63 for "+tt.kind+" "+tt.sub, func(t *testing.T) {
 			p := door(t, tt.kind, tt.sub).Policy()
 			if p.Namespaced != tt.namespaced || p.CreateOnUpdate != tt.createOnUpdate || p.UnconditionalUpdate != tt.unconditional ||
-				p.ReturnDeleted != tt.returnDeleted || p.Sensitive != tt.sensitive || p.KeepMetadata != tt.keeps {
+				p.ReturnDeleted != tt.returnDeleted || p.Sensitive != tt.sensitive || p.KeepMetadata != tt.keeps ||
+				(p.Dependents == registry.Orphaned) != tt.orphans {
 				t.Errorf("got %+v, want %+v", p, tt)
 			}
 		})

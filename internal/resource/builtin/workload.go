@@ -140,19 +140,24 @@ var statefulSets = rules[*appsv1.StatefulSet]{
 }
 
 func workloadKinds() []Kind {
-	row := func(kind, plural, singular string, short string, status Subresource) Kind {
+	row := func(kind, plural, singular, short string, scaled *resource.Scale, status Subresource) Kind {
 		return Kind{
 			Group: appsv1.GroupName, Version: "v1", Kind: kind, Plural: plural, Singular: singular,
-			ShortNames: []string{short}, Categories: []string{"all"}, Revision: 1, Subresources: []Subresource{status},
-			Scaled: &resource.Scale{
-				Replicas: []string{"spec", "replicas"}, Status: []string{"status", "replicas"}, Selector: []string{"spec", "selector"},
-			},
+			ShortNames: []string{short}, Categories: []string{"all"}, Revision: 1, Subresources: []Subresource{status}, Scaled: scaled,
 		}
 	}
 	return []Kind{
-		define(row("Deployment", "deployments", "deployment", "deploy", statusDoor(deployments)), deployments, nil),
-		define(row("ReplicaSet", "replicasets", "replicaset", "rs", statusDoor(replicaSets)), replicaSets, nil),
-		define(row("StatefulSet", "statefulsets", "statefulset", "sts", statusDoor(statefulSets)), statefulSets, nil),
+		define(row("Deployment", "deployments", "deployment", "deploy", scaleOfReplicas(), statusDoor(deployments)), deployments, nil),
+		define(row("ReplicaSet", "replicasets", "replicaset", "rs", scaleOfReplicas(), statusDoor(replicaSets)), replicaSets, nil),
+		define(row("StatefulSet", "statefulsets", "statefulset", "sts", scaleOfReplicas(), statusDoor(statefulSets)), statefulSets, nil),
+		define(row("DaemonSet", "daemonsets", "daemonset", "ds", nil, statusDoor(daemonSets)), daemonSets, nil),
+	}
+}
+
+// scaleOfReplicas is the scale of what keeps a number of pods.
+func scaleOfReplicas() *resource.Scale {
+	return &resource.Scale{
+		Replicas: []string{"spec", "replicas"}, Status: []string{"status", "replicas"}, Selector: []string{"spec", "selector"},
 	}
 }
 
@@ -209,10 +214,15 @@ func wrongStrategy(s *appsv1.DeploymentStrategy, path *field.Path) (errs field.E
 	if shareOf(unavailable) == 0 && shareOf(surge) == 0 {
 		errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
 	}
-	if unavailable.Type == intstr.String && shareOf(unavailable) > 100 {
-		errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), unavailable, "must not be greater than 100%"))
+	return append(errs, wrongExcess(unavailable, rolling.Child("maxUnavailable"))...)
+}
+
+// wrongExcess says that a share is more than the whole.
+func wrongExcess(v *intstr.IntOrString, path *field.Path) field.ErrorList {
+	if v.Type == intstr.String && shareOf(v) > 100 {
+		return field.ErrorList{field.Invalid(path, v, "must not be greater than 100%")}
 	}
-	return errs
+	return nil
 }
 
 // wrongShare says why v is neither a number of pods nor a share of them.

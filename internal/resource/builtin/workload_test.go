@@ -54,9 +54,64 @@ func TestWorkloadsAreFilledIn(t *testing.T) { // rules B58 to B61, B64
 			`{"batch.kubernetes.io/controller-uid":"u","batch.kubernetes.io/job-name":"a","controller-uid":"u","job-name":"a","k":"v"}`},
 		{"the labels of the template are its own", "Job", "", "", jobOf(""), "metadata.labels", `{"k":"v"}`},
 		{"unless it brings a selector", "Job", "", "", jobOf(`"manualSelector":true,"selector":{"matchLabels":{"k":"v"}},`), "spec.selector", `{"matchLabels":{"k":"v"}}`},
+		{"conditions of pods that failed are such as hold", "Job", "", "", jobOf(`"podFailurePolicy":{"rules":[{"onPodConditions":[{"type":"x"}]}]},`),
+			"spec.podFailurePolicy.rules.0.onPodConditions", `[{"status":"True","type":"x"}]`},
 		{"failed pods are replaced once they are gone", "Job", "", "", jobOf(""), "spec.podReplacementPolicy", `"TerminatingOrFailed"`},
 		{"where failing is told apart, once they failed", "Job", "", "", jobOf(`"podFailurePolicy":{"rules":[]},`), "spec.podReplacementPolicy", `"Failed"`},
+
+		{"pods of a daemon set are replaced one by one", "DaemonSet", "", "", workload(""), "spec.updateStrategy", `{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1},"type":"RollingUpdate"}`},
+		{"or when they are deleted", "DaemonSet", "", "", workload(`"updateStrategy":{"type":"OnDelete"},`), "spec.updateStrategy", `{"type":"OnDelete"}`},
+		{"ten old versions of a daemon set are kept", "DaemonSet", "", "", workload(""), "spec.revisionHistoryLimit", "10"},
+		{"a new one has its first template", "DaemonSet", "", "", workload(""), "metadata.annotations", templates(1)},
+		{"another template is counted", "DaemonSet", "", counted(workload(""), 4), strings.Replace(workload(""), "x:1", "x:2", 1), "metadata.annotations", templates(5)},
+		{"and raises the generation", "DaemonSet", "", workload(""), strings.Replace(workload(""), "x:1", "x:2", 1), "metadata.generation", "4"},
+		{"no other change is counted, whatever the client says", "DaemonSet", "", counted(workload(""), 4), counted(workload(`"minReadySeconds":1,`), 9), "metadata.annotations", templates(4)},
+		{"it raises the generation all the same", "DaemonSet", "", workload(""), workload(`"minReadySeconds":1,`), "metadata.generation", "4"},
+		{"rule B10: the door for status counts nothing", "DaemonSet", "status", counted(workload(""), 4), strings.Replace(workload(""), "x:1", "x:2", 1), "metadata.annotations", templates(4)},
+		{"rule B10: the door for status of a daemon set changes status", "DaemonSet", "status", workload(""), strings.TrimSuffix(workload(""), "}") + `,"status":{"numberReady":3}}`, "status.numberReady", "3"},
+		{"a count that is none begins anew", "DaemonSet", "", "", strings.Replace(counted(workload(""), 4), `"4"`, `"many"`, 1), "metadata.annotations", templates(1)},
+
+		{"a replication controller has one pod", "ReplicationController", "", "", controller(""), "spec.replicas", "1"},
+		{"it selects its template", "ReplicationController", "", "", controller(""), "spec.selector", `{"a":"b"}`},
+		{"and is labelled like it", "ReplicationController", "", "", controller(""), "metadata.labels", `{"a":"b"}`},
+		{"unless it says otherwise", "ReplicationController", "", "", controller(`"selector":{"c":"d"},`), "spec.selector", `{"c":"d"}`},
+		{"its template is filled in", "ReplicationController", "", "", controller(""), "spec.template.spec.restartPolicy", `"Always"`},
+		{"a new one has generation 1, as workloads do", "ReplicationController", "", "", controller(""), "metadata.generation", "1"},
+		{"rule B10: its door for status changes nothing else", "ReplicationController", "status", controller(""), controller(`"replicas":2,`), "spec.replicas", "1"},
+
+		{"jobs may run at once", "CronJob", "", "", cron(`"schedule":"@daily",`), "spec.concurrencyPolicy", `"Allow"`},
+		{"and are not held up", "CronJob", "", "", cron(`"schedule":"@daily",`), "spec.suspend", "false"},
+		{"three that went well are kept", "CronJob", "", "", cron(`"schedule":"@daily",`), "spec.successfulJobsHistoryLimit", "3"},
+		{"and one that did not", "CronJob", "", "", cron(`"schedule":"@daily",`), "spec.failedJobsHistoryLimit", "1"},
+		{"the pods of its jobs are filled in", "CronJob", "", "", cron(`"schedule":"@daily",`), "spec.jobTemplate.spec.template.spec.dnsPolicy", `"ClusterFirst"`},
+		{"but its jobs are not, before they come", "CronJob", "", "", cron(`"schedule":"@daily",`), "spec.jobTemplate.spec.completions", ""},
+		{"another schedule raises the generation", "CronJob", "", cron(`"schedule":"@daily",`), cron(`"schedule":"@weekly",`), "metadata.generation", "4"},
+		{"rule B10: the door for status of a cron job leaves the schedule", "CronJob", "status", cron(`"schedule":"@daily",`), cron(`"schedule":"@weekly",`), "spec.schedule", `"@daily"`},
 	})
+}
+
+// counted is a daemon set whose template has changed that often, and templates what it says of that.
+func counted(document string, n int) string {
+	return strings.Replace(document, `"name":"a"`, `"name":"a","annotations":`+templates(n), 1)
+}
+
+func templates(n int) string {
+	return fmt.Sprintf(`{"deprecated.daemonset.template.generation":"%d"}`, n)
+}
+
+// controller is a replication controller with that specification beside the template.
+func controller(spec string) string {
+	return `{"metadata":{"name":"a","generation":3},"spec":{` + spec +
+		`"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"one","image":"x:1"}]}}}}`
+}
+
+// cron is a cron job with that specification beside the template of its jobs.
+func cron(spec string) string { return cronOf(spec, "") }
+
+// cronOf says something of the jobs as well.
+func cronOf(spec, job string) string {
+	return `{"metadata":{"name":"a","generation":3},"spec":{` + spec + `"jobTemplate":{"spec":{` + job +
+		`"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"one","image":"x:1"}]}}}}}}`
 }
 
 func TestWhatIsWrongWithWorkloads(t *testing.T) { // rules B16, B58 to B61
@@ -81,10 +136,37 @@ func TestWhatIsWrongWithWorkloads(t *testing.T) { // rules B16, B58 to B61
 		{"a job that never ends", "Job", "", "", workload(`"manualSelector":true,`), `spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"`},
 		{"a job without a selector", "Job", "", "", `{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"x"}]}}}}`, "spec.selector: Required value"},
 	}
-	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet"} {
+	all = append(all, []write{
+		{"a daemon set that is replaced in two ways at once", "DaemonSet", "", "", workload(`"updateStrategy":{"rollingUpdate":{"maxSurge":"10%"}},`),
+			`spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: "10%": may not be set when maxUnavailable is non-zero`},
+		{"a daemon set that is replaced in no way", "DaemonSet", "", "", workload(`"updateStrategy":{"rollingUpdate":{"maxUnavailable":0}},`),
+			`spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0`},
+		{"a daemon set that is more than whole", "DaemonSet", "", "", workload(`"updateStrategy":{"rollingUpdate":{"maxUnavailable":"200%"}},"revisionHistoryLimit":-1,`),
+			`[spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "200%": must not be greater than 100%, ` +
+				`spec.revisionHistoryLimit: Invalid value: -1: must be greater than or equal to 0]`},
+		{"a daemon set that is replaced in a way of its own", "DaemonSet", "", "", workload(`"updateStrategy":{"type":"Odd"},`),
+			`spec.updateStrategy: Unsupported value: {"type":"Odd"}: supported values: "RollingUpdate", "OnDelete"`},
+		{"rule B17: finalizers of workloads need a domain", "DaemonSet", "", "", strings.Replace(workload(""), `"name":"a"`, `"name":"a","finalizers":["bad"]`, 1),
+			`metadata.finalizers[0]: Invalid value: "bad": name is neither a standard finalizer name nor is it fully qualified`},
+
+		{"a replication controller as it should be", "ReplicationController", "", "", controller(""), ""},
+		{"one without a template", "ReplicationController", "", "", `{"spec":{"replicas":-1}}`,
+			"[spec.selector: Required value, spec.replicas: Invalid value: -1: must be greater than or equal to 0, spec.template: Required value]"},
+		{"its selector selects its template", "ReplicationController", "", "", controller(`"selector":{"c":"d"},`),
+			"spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match template `labels`"},
+		{"its pods do not end", "ReplicationController", "", "", strings.Replace(controller(""), `"containers"`, `"activeDeadlineSeconds":5,"restartPolicy":"Never","containers"`, 1),
+			`[spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always", ` +
+				`spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicationController is not Supported]`},
+		{"its selector may change", "ReplicationController", "", controller(""), strings.ReplaceAll(controller(""), `"a":"b"`, `"a":"c"`), ""},
+	}...)
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"} {
+		replicas := write{kind + ": less than nothing", kind, "", "", workload(`"replicas":-1,`), "spec.replicas: Invalid value: -1: must be greater than or equal to 0"}
+		if kind == "DaemonSet" { // which counts nodes
+			replicas.want = ""
+		}
+		all = append(all, replicas)
 		all = append(all, []write{
 			{kind + ": as it should be", kind, "", "", workload(""), ""},
-			{kind + ": less than nothing", kind, "", "", workload(`"replicas":-1,`), "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
 			{kind + ": a selector selects the template", kind, "", "", strings.Replace(workload(""), `{"labels":{"a":"b"}}`, `{"labels":{"c":"d"}}`, 1),
 				"spec.template.metadata.labels: Invalid value: {\"c\":\"d\"}: `selector` does not match template `labels`"},
 			{kind + ": pods do not end", kind, "", "", strings.Replace(workload(""), `"containers"`, `"restartPolicy":"Never","containers"`, 1),
@@ -97,5 +179,29 @@ func TestWhatIsWrongWithWorkloads(t *testing.T) { // rules B16, B58 to B61
 	errs := door(t, "Deployment", "").Validate(t.Context(), read(t, "Deployment", strings.Replace(workload(""), `{"matchLabels":{"a":"b"}}`, `{}`, 1)))
 	if got := fmt.Sprint(errs); got != "[spec.selector: Invalid value: {}: empty selector is invalid for deployment]" {
 		t.Errorf("an empty selector: %s", got)
+	}
+}
+
+func TestWhatKeepsANumberOfPodsHasAScale(t *testing.T) { // rule H176
+	for _, tt := range []struct{ kind, document, want string }{
+		{"Deployment", workload(`"replicas":3,`), "3 of a=b"},
+		{"ReplicaSet", workload(`"replicas":3,`), "3 of a=b"},
+		{"StatefulSet", workload(`"replicas":3,`), "3 of a=b"},
+		{"ReplicationController", controller(`"replicas":3,"selector":{"c":"d","a":"b"},`), "3 of a=b,c=d"},
+		{"DaemonSet", workload(""), "none"}, {"Job", workload(""), "none"}, {"CronJob", cron(""), "none"},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			got := "none"
+			if door := wire(t, tt.kind).Versions[0].Subresources["scale"]; door != nil {
+				s, _, err := door.Scale.Of(read(t, tt.kind, tt.document))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = fmt.Sprintf("%d of %s", s.Spec.Replicas, s.Status.Selector)
+			}
+			if got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
 	}
 }
