@@ -128,11 +128,7 @@ func (j *journal) restore(ctx context.Context, r *snapshotReader, rev kv.Revisio
 	}
 	defer lock.Close()
 	mark := filepath.Join(j.opts.Dir, restoringName)
-	err = writeWhole(j.opts.FS, mark, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "This folder is being restored from a backup. If nobody is at it any more, remove it and restore again.\n")
-		return err
-	})
-	if err != nil {
+	if err := j.mark(mark); err != nil {
 		return err
 	}
 	if err := place(*r.about); err != nil {
@@ -152,4 +148,15 @@ func (j *journal) restore(ctx context.Context, r *snapshotReader, rev kv.Revisio
 		return err
 	}
 	return errors.Join(j.opts.FS.Remove(mark), j.opts.FS.SyncDir(j.opts.Dir))
+}
+
+// mark makes the file that says that the folder is being restored. It is there before
+// anything else is, and need not be whole.
+func (j *journal) mark(name string) error {
+	f, err := j.opts.FS.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, "This folder is being restored from a backup. If nobody is at it any more, remove it and restore again.\n")
+	return errors.Join(err, f.Sync(), f.Close(), j.opts.FS.SyncDir(j.opts.Dir))
 }

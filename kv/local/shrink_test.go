@@ -1,0 +1,89 @@
+package local_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/kvtest"
+	"github.com/pawl-dev/pawl/kv/local"
+)
+
+func TestShrinkGivesBackTheRoomThatHistoryTook(t *testing.T) {
+	clock := kvtest.NewClock()
+	d := newDisk()
+	opts := local.Options{Dir: "store", FS: d, Clock: clock}
+	e := mustOpen(t, opts)
+	for i := range 500 {
+		if _, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put("default/core/configmaps/ns/a", make([]byte, 1000+i))}}); err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(time.Second)
+	}
+	for _, rev := range []kv.Revision{250, 400, 501} {
+		before := d.size()
+		if err := e.Shrink(t.Context(), rev); err != nil {
+			t.Fatal(err)
+		}
+		// What is left is the log from the last segment on and a snapshot.
+		if after, kept := d.size(), int64(501-rev)*1500; rev == 501 && after > kept+4000 || after > before+4000 {
+			t.Errorf("after shrinking to %d it takes %d bytes, before %d", rev, after, before)
+		}
+		want := describe(t, e, rev)
+		if oldest, _ := e.Revisions(); oldest != rev {
+			t.Errorf("the oldest revision is %d, want %d", oldest, rev)
+		}
+		e.Close()
+		if r := mustCheck(t, opts); len(r.Problems)+len(r.Notes) > 0 || r.Oldest != rev {
+			t.Errorf("check tells of revision %d, and finds %s", r.Oldest, findings(r.Problems))
+		}
+		e = mustOpen(t, opts)
+		if got := describe(t, e, rev); got != want {
+			t.Errorf("after revision %d it was\n%s\nnow it is\n%s", rev, want, got)
+		}
+	}
+	if err := e.Shrink(t.Context(), 9999); !errors.Is(err, kv.ErrFuture) {
+		t.Errorf("shrinking to a revision that does not exist says %v", err)
+	}
+	e.Close()
+	if err := e.Shrink(t.Context(), 501); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("shrinking what is closed says %v", err)
+	}
+}
+
+// Shrinking, snapshots in the background and commits do not get into each other's way.
+func TestShrinkWhileSnapshotsAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := local.Options{Dir: "store", FS: newDisk(), SegmentSize: 300, SnapshotSize: 600}
+		e := mustOpen(t, opts)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := range 400 {
+				if _, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put(fmt.Sprintf("default/core/configmaps/ns/%d", i%10), []byte("some value"))}}); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for range 20 {
+			_, newest := e.Revisions()
+			if err := e.Shrink(t.Context(), newest-newest/10); err != nil && !errors.Is(err, kv.ErrFuture) {
+				t.Error(err)
+			}
+		}
+		<-done
+		want := objects(t, e)
+		e.Close()
+		if r := mustCheck(t, opts); len(r.Problems) > 0 {
+			t.Errorf("check finds %s", findings(r.Problems))
+		}
+		e = mustOpen(t, opts)
+		if got := objects(t, e); got != want {
+			t.Errorf("it was\n%s\nnow it is\n%s", want, got)
+		}
+		e.Close()
+	})
+}
