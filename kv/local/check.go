@@ -100,6 +100,7 @@ type checker struct {
 	names    map[string]string
 
 	segments  []kv.Revision
+	tip       tip           // nothing if it cannot be told
 	snapshots []kv.Revision // that have not been read yet
 
 	base  kv.Revision // that history begins with, and the log must go on from
@@ -144,6 +145,9 @@ func (c *checker) run() (err error) {
 	if c.segments, err = c.list(c.journal.logDir(), ".seg"); err != nil {
 		return err
 	}
+	if err := c.readTip(); err != nil {
+		return err
+	}
 	c.base = emptyRevision
 	whole := len(c.segments) > 0 && c.segments[0] == emptyRevision+1
 	if len(c.snapshots) > 0 && !whole {
@@ -167,6 +171,21 @@ func (c *checker) run() (err error) {
 	}
 	c.sum()
 	return nil
+}
+
+// readTip reads where the log ends, and sees that its newest file is there.
+func (c *checker) readTip() (err error) {
+	c.tip, err = c.journal.readTip()
+	c.journal.tip = c.tip
+	if err == nil {
+		err = c.journal.reachesTip(c.segments)
+	}
+	var damage *DamageError
+	if errors.As(err, &damage) {
+		c.damage(damage.File, damage.Offset, damage.What, damage.Advice)
+		return nil
+	}
+	return err
 }
 
 // list returns the revisions of the files in dir with that extension, in order, and takes note of others.

@@ -66,7 +66,7 @@ func (s *segmentCheck) wrong(offset int, what string) {
 func (s *segmentCheck) head(first kv.Revision, data []byte) {
 	seg, problem := parseSegment(data)
 	switch {
-	case problem != "" && s.last && len(data) <= headerBytes:
+	case problem != "" && s.last && len(data) <= headerBytes && s.tip.first != first:
 		s.note(s.name, 0, "the file was being made when the store stopped, and holds nothing; the next start removes it", "")
 		return
 	case problem != "":
@@ -85,11 +85,17 @@ func (s *segmentCheck) head(first kv.Revision, data []byte) {
 		s.now = nil
 	}
 	s.next = first
-	s.frames(seg, data)
+	shut := s.tip.segment == seg && s.tip.size != 0
+	s.frames(seg, data, s.last && !shut)
+	if problem, at := s.tip.fits(seg, int64(len(data))); problem != "" {
+		s.wrong(int(at), problem)
+	}
+	s.closed = s.closed || shut
 }
 
-// frames checks the frames of a segment. After damage it goes on with the next good one.
-func (s *segmentCheck) frames(seg segment, data []byte) {
+// frames checks the frames of a segment. After damage it goes on with the next good one. A
+// crash may have torn the last.
+func (s *segmentCheck) frames(seg segment, data []byte, torn bool) {
 	for off := headerBytes; off < len(data); {
 		f, size, problem := parseFrame(data[off:], seg)
 		if problem == "" {
@@ -100,7 +106,7 @@ func (s *segmentCheck) frames(seg segment, data []byte) {
 		s.closed = false
 		good := findFrame(data[off+1:], seg)
 		switch {
-		case good < 0 && s.last:
+		case good < 0 && torn:
 			s.note(s.name, int64(off), fmt.Sprintf("%s: the last %d bytes were being written when the store stopped, and were not acknowledged; the next start cuts them off",
 				problem, len(data)-off), "")
 			return

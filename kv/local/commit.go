@@ -14,8 +14,17 @@ import (
 type ticket struct {
 	commit
 	committed kv.Committed
+	lapses    []lapsed      // before it, of the keys whose expiry it changed
 	done      chan struct{} // closed when err is final
 	err       error
+}
+
+// op returns what errors call the work.
+func (t *ticket) op() string {
+	if t.forget != 0 {
+		return "compact"
+	}
+	return "commit"
 }
 
 // Commit implements [kv.Engine].
@@ -26,9 +35,9 @@ func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 	if err := ctx.Err(); err != nil {
 		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: err}
 	}
-	t, seen, err := e.enter(txn)
+	t, rests, err := e.enter(txn)
 	if t == nil {
-		return e.settle(ctx, len(txn.Ops), seen, err)
+		return e.settle(ctx, len(txn.Ops), rests, err)
 	}
 	select {
 	case <-t.done:
@@ -38,32 +47,43 @@ func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 	}
 }
 
+// A ground is what a judgement rests on: a revision that was sequenced in an era.
+type ground struct {
+	seen kv.Revision
+	era  *era
+}
+
 // enter judges txn and, if it stands and changes something, sequences it. Otherwise there
-// is no ticket, but the revision that the judgement rests on and, if txn is refused, why.
-func (e *Engine) enter(txn kv.Txn) (t *ticket, seen kv.Revision, err error) {
+// is no ticket, but what the judgement rests on and, if txn is refused, why.
+func (e *Engine) enter(txn kv.Txn) (t *ticket, rests ground, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	rests = ground{era: e.era}
 	switch {
-	case e.failure != nil:
-		return nil, 0, e.readOnly()
+	case e.era.ended() != nil:
+		return nil, rests, readOnly(e.era.why)
 	case e.closed:
-		return nil, 0, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
+		return nil, rests, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
 	}
 	if lostTo, conflict := e.judge(txn.Conditions); conflict != nil {
-		return nil, lostTo, conflict
+		rests.seen = lostTo
+		return nil, rests, conflict
 	}
 	now, elapsed := e.time.now()
 	t = e.sequence(now, elapsed, txn)
 	e.arm(elapsed)
-	return t, e.newest, nil
+	rests.seen = e.newest
+	return t, rests, nil
 }
 
+func readOnly(why error) error { return &kv.Error{Op: "commit", Kind: kv.ErrReadOnly, Err: why} }
+
 // settle answers a commit that changed nothing, once what it was judged by can be read.
-func (e *Engine) settle(ctx context.Context, ops int, seen kv.Revision, err error) (kv.Committed, error) {
-	why := e.index.Await(ctx, seen, e.failed)
-	switch {
-	case errors.Is(why, kv.ErrReadOnly):
-		return kv.Committed{}, e.readOnly()
+func (e *Engine) settle(ctx context.Context, ops int, rests ground, err error) (kv.Committed, error) {
+	why := e.index.Await(ctx, rests.seen, rests.era.over)
+	switch ended := rests.era.ended(); {
+	case ended != nil && rests.seen > rests.era.last:
+		return kv.Committed{}, readOnly(ended) // by now another commit may have that revision
 	case errors.Is(why, kv.ErrClosed):
 		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
 	case why != nil:
@@ -71,7 +91,7 @@ func (e *Engine) settle(ctx context.Context, ops int, seen kv.Revision, err erro
 	case err != nil:
 		return kv.Committed{}, err
 	}
-	return kv.Committed{Revision: seen, Versions: make([]*kv.Version, ops)}, nil
+	return kv.Committed{Revision: rests.seen, Versions: make([]*kv.Version, ops)}, nil
 }
 
 // judge returns the conflict of the first condition that does not hold, if there is one,
@@ -120,7 +140,7 @@ func (e *Engine) sequence(now time.Time, elapsed time.Duration, txn kv.Txn) *tic
 			continue
 		}
 		c := newChange(op, was, t.commit)
-		e.lapse(op, c.version, elapsed)
+		e.lapse(t, op, c.version, elapsed)
 		t.changes = append(t.changes, c)
 		t.committed.Versions[i] = c.version
 	}
@@ -175,13 +195,18 @@ func newChange(op kv.Op, was *kv.Version, c commit) change {
 	return ch
 }
 
-// lapse notes when v goes by itself. The caller holds e.mu.
-func (e *Engine) lapse(op kv.Op, v *kv.Version, elapsed time.Duration) {
+// lapse notes when v, which t brings, goes by itself. The caller holds e.mu.
+func (e *Engine) lapse(t *ticket, op kv.Op, v *kv.Version, elapsed time.Duration) {
+	due := never
 	switch {
 	case v.Expires.IsZero():
-		e.lapses.unset(v.Key)
 	case op.Expiry.Kind == kv.After:
-		e.lapses.set(v.Key, elapsed+op.Expiry.For)
+		due = elapsed + op.Expiry.For
+	default:
+		return // as it was
+	}
+	if was := e.lapses.set(v.Key, due); was != due {
+		t.lapses = append(t.lapses, lapsed{v.Key, was})
 	}
 }
 

@@ -165,7 +165,7 @@ func runOnce(t *testing.T, d *disk, j *journal, from, to int) bool {
 // stopped fails the test unless e takes no more writes because the disk failed, and reads go on.
 func stopped(t *testing.T, e kv.Engine, err error) {
 	t.Helper()
-	if !errors.Is(err, kv.ErrUnknown) || !errors.Is(err, errDisk) {
+	if !errors.Is(err, kv.ErrUnknown) && !errors.Is(err, kv.ErrReadOnly) || !errors.Is(err, errDisk) {
 		t.Fatalf("commit: %v", err)
 	}
 	if !errors.Is(e.Err(), errDisk) {

@@ -11,9 +11,21 @@
 //
 // So readers see only what is durable, in the order of revisions, and what was
 // acknowledged survives both kill -9 and a loss of power. A refusal is answered once the
-// revision that it lost to can be read. If a group cannot be written, its commits end with
-// [kv.ErrUnknown]; those sequenced after it rest on it and end with [kv.ErrReadOnly], as
-// does every later one. Reads go on, and opening the store again finds out what was written.
+// revision that it lost to can be read.
+//
+// # When the disk fails, or is full
+//
+// If a group cannot be written, or an fsync fails, its commits end with [kv.ErrUnknown]; those
+// sequenced after it rest on it and end with [kv.ErrReadOnly], as does every later one, for
+// good: [Engine.Err] is a [FailedError]. Reads go on, and opening the store again finds
+// out what was written.
+//
+// Room on the disk is taken before it is written to, a step ahead and in segments before
+// they are needed, so that a disk that is full is met between groups, where nothing is
+// half done. Then every commit ends with [kv.ErrReadOnly], none is unknown, and Engine.Err is a
+// [FullError]; once a second the engine looks whether there is room, and goes on by itself when there
+// is. What was to expire meanwhile goes then. Where no room can be taken in advance a write
+// that does not fit is taken back, which comes to the same.
 //
 // # The folder
 //
@@ -21,6 +33,7 @@
 //	lock                     held while the store is open; the process id, for people
 //	log/REVISION.seg         segments of the log, named by the first revision in them
 //	snap/REVISION.snap       snapshots, named by the revision they show
+//	tip                      which segment is the newest, and where it ends if the store is closed
 //
 // Revisions in names are 16 hexadecimal digits. Numbers in heads are little-endian,
 // checksums are CRC-32C, "uvarint" and "varint" are those of encoding/binary, a string is a
@@ -41,16 +54,28 @@
 //	           payload        record+
 //	record   = 1 revision:uvarint time:varint author count:uvarint change{count}
 //	         | 2 revision:uvarint    forget what only revisions before this one need
-//	         | 3                     the store was closed here
+//	         | 3                     the store was closed here; no longer written
 //	author   = user:string manager:string verb:string subresource:string
 //	change   = flags:byte key:string replaces:uvarint created:uvarint
 //	           expires:varint        if flags has 2
 //	           value:string          unless flags has 1, a deletion
 //
+//	tip      = "pawl tip"
+//	           version  u32   the format, 1
+//	           checksum u32   of the file without this field
+//	           id       u64   of the newest segment
+//	           first    u64   of the newest segment
+//	           size     u64   of its file when the store was closed; 0 while it is open
+//
 // A frame is written only when the one before it is on disk. So a bad frame with nothing
 // good behind it is the torn end of a write that was never acknowledged: it is cut off, and
 // the log says so. A bad frame with a good one behind it, or in any segment but the last, is
-// damage: opening stops with a [DamageError], and changes nothing.
+// damage: opening stops with a [DamageError], and changes nothing. So it does when the store
+// was closed, and its last segment does not end as the tip says; only after a crash is
+// damage to the last frame taken for a torn write, because it looks like one.
+//
+// The tip names a segment before any frame is written to that, so the newest one cannot
+// be lost without being missed. A newer file than it names was begun, and holds no frame.
 //
 // A segment is never written to again once another has been begun, nor by a later
 // run, unless it holds no commit yet.
@@ -91,12 +116,14 @@
 // from before a restart goes on after it, and what a version replaced, by whom and when is
 // still known. When a newer snapshot is as old as [Options.HistoryDuration], or has
 // [Options.HistorySize] of log after it and is older than 75 seconds, it is read back,
-// and then everything older is removed: the store shrinks by itself.
+// and then everything older is removed: the store shrinks by itself, whether or not it is
+// written to.
 //
 // # Expiry
 //
-// A key that expires is deleted by a commit of its own whose author is [Expirer], never
-// before its time and within [ExpirySlack] after it. When that is, is kept as a time of
+// A key that expires is deleted by a commit whose author is [Expirer], never before its
+// time and within [ExpirySlack] after it; keys whose time comes at one moment share commits of
+// up to 128. When that is, is kept as a time of
 // day. A clock that is set forward is followed; one that is set back lengthens nothing.
 package local
 

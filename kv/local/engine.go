@@ -42,21 +42,25 @@ type Engine struct {
 	stats counters
 
 	done     chan struct{} // closed when the writer has ended
-	failed   chan struct{} // closed when failure is set
 	released chan struct{} // closed when closing is set
 	closing  error         // what Close returns
 
 	mu      sync.Mutex // guards what follows
 	work    sync.Cond  // there is something queued, or the engine was closed
 	queue   []*ticket
+	probe   bool                   // the writer is to look for room
+	sweep   bool                   // the writer is to forget history that has become too old
 	pending map[string]*kv.Version // newest sequenced versions that cannot be read yet
 	newest  kv.Revision            // sequenced
 	last    time.Time              // of the last commit sequenced
 	time    timeline
 	lapses  lapses
-	alarm   func() bool // stops the timer of the next lapse; nil if none is set
-	failure error       // why there are no more writes
+	era     *era
 	closed  bool
+
+	alarm    func() bool // stops the timer of the next lapse; nil if none is set
+	probing  func() bool // stops that of probe
+	sweeping func() bool // stops that of sweep; nil if none is set
 }
 
 var (
@@ -106,14 +110,14 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	}
 	t := &ticket{commit: commit{forget: max(rev, emptyRevision)}, done: make(chan struct{})}
 	e.mu.Lock()
-	failure, closed := e.failure, e.closed
-	if failure == nil && !closed {
+	why, closed := e.era.ended(), e.closed
+	if why == nil && !closed {
 		e.enqueue(t)
 	}
 	e.mu.Unlock()
 	switch {
-	case failure != nil:
-		return &kv.Error{Op: "compact", Kind: kv.ErrReadOnly, Err: failure}
+	case why != nil:
+		return &kv.Error{Op: "compact", Kind: kv.ErrReadOnly, Err: why}
 	case closed:
 		return &kv.Error{Op: "compact", Kind: kv.ErrClosed}
 	}

@@ -2,6 +2,8 @@ package local
 
 import (
 	"container/heap"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -14,8 +16,12 @@ const ExpirySlack = time.Second
 // Expirer is the author of the commits that delete expired keys.
 var Expirer = kv.Author{Manager: "pawl", Verb: "expire"}
 
-// expireBatch is how many keys expire in one go, before others get their turn.
-const expireBatch = 1024
+// Keys that lapse at one moment go in commits of up to expireTxn keys each, and expireBatch keys in
+// one go, before others get their turn.
+const (
+	expireTxn   = 128
+	expireBatch = 1024
+)
 
 // A lapse is one key that will go by itself.
 type lapse struct {
@@ -30,27 +36,59 @@ type lapses struct {
 	byKey map[string]*lapse
 }
 
-// set notes that key goes when the timeline shows due.
-func (l *lapses) set(key string, due time.Duration) {
-	if e := l.byKey[key]; e != nil {
-		e.due = due
-		heap.Fix(l, e.index)
-		return
-	}
-	if l.byKey == nil {
-		l.byKey = map[string]*lapse{}
-	}
-	e := &lapse{key: key, due: due}
-	l.byKey[key] = e
-	heap.Push(l, e)
-}
+// never is the due of a key that does not go by itself.
+const never time.Duration = math.MinInt64
 
-// unset notes that key stays.
-func (l *lapses) unset(key string) {
-	if e := l.byKey[key]; e != nil {
+// set notes that key goes when the timeline shows due, or stays if that is never, and returns
+// when it was to go.
+func (l *lapses) set(key string, due time.Duration) (was time.Duration) {
+	e := l.byKey[key]
+	switch {
+	case e == nil && due == never:
+		return never
+	case e == nil:
+		if l.byKey == nil {
+			l.byKey = map[string]*lapse{}
+		}
+		e = &lapse{key: key, due: due}
+		l.byKey[key] = e
+		heap.Push(l, e)
+		return never
+	}
+	was = e.due
+	if due == never {
 		heap.Remove(l, e.index)
 		delete(l.byKey, key)
+		return was
 	}
+	e.due = due
+	heap.Fix(l, e.index)
+	return was
+}
+
+// A lapsed is what a key's due was before it was set.
+type lapsed struct {
+	key string
+	due time.Duration
+}
+
+// restore takes back what was set, the last first.
+func (l *lapses) restore(were []lapsed) {
+	for _, was := range slices.Backward(were) {
+		l.set(was.key, was.due)
+	}
+}
+
+// due returns deletions of the keys, up to n, that are to have gone when the timeline shows elapsed.
+func (l *lapses) due(elapsed time.Duration, n int) (ops []kv.Op) {
+	// Of a heap, the first few are found among the children of those found.
+	for look := []int{0}; len(look) > 0 && len(ops) < n; look = look[1:] {
+		if i := look[0]; i < len(l.heap) && l.heap[i].due <= elapsed {
+			ops = append(ops, kv.Delete(l.heap[i].key))
+			look = append(look, 2*i+1, 2*i+2)
+		}
+	}
+	return ops
 }
 
 // next returns when the next key goes, and whether there is one.
@@ -81,21 +119,21 @@ func (l *lapses) Pop() any {
 }
 
 // expire deletes what has lapsed. Deciding and sequencing happen under the same lock as
-// every commit, so nothing can be written to the key in between.
+// every commit, so nothing can be written to the keys in between.
 func (e *Engine) expire() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.alarm = nil
-	if e.closed || e.failure != nil {
+	if e.closed || e.era.ended() != nil {
 		return
 	}
 	now, elapsed := e.time.now()
-	for range expireBatch {
-		key, due, ok := e.lapses.next()
-		if !ok || due > elapsed {
+	for range expireBatch / expireTxn {
+		ops := e.lapses.due(elapsed, expireTxn)
+		if len(ops) == 0 {
 			break
 		}
-		e.sequence(now, elapsed, kv.Txn{Author: Expirer, Ops: []kv.Op{kv.Delete(key)}})
+		e.sequence(now, elapsed, kv.Txn{Author: Expirer, Ops: ops})
 	}
 	e.arm(elapsed)
 }
@@ -103,7 +141,7 @@ func (e *Engine) expire() {
 // arm sets the alarm for the next key that lapses. It never sleeps longer than the slack,
 // because the clock may be set forward meanwhile. The caller holds e.mu.
 func (e *Engine) arm(elapsed time.Duration) {
-	if e.alarm != nil || e.closed {
+	if e.alarm != nil || e.closed || e.era.ended() != nil {
 		return
 	}
 	if _, due, ok := e.lapses.next(); ok {

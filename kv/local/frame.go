@@ -66,8 +66,10 @@ func parseSegment(b []byte) (s segment, problem string) {
 	case headerSum(b[:headerBytes]) != le.Uint32(b[12:]):
 		return s, "the head's checksum is wrong"
 	}
-	return segment{le.Uint64(b[16:]), kv.Revision(le.Uint64(b[24:]))}, ""
+	return segment{le.Uint64(b[16:]), revisionAt(b[24:])}, ""
 }
+
+func revisionAt(b []byte) kv.Revision { return kv.Revision(le.Uint64(b)) }
 
 // A frame is a group of commits as it lies in a segment.
 type frame struct {

@@ -217,11 +217,11 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 func TestARevisionThatIsMissingWithinASegmentIsDamage(t *testing.T) {
 	l := &loader{index: emptyStore(Options{}), next: 2, expiring: map[string]struct{}{}}
 	b := appendCommit(nil, &commit{revision: 2})
-	if _, err := l.frame(frame{2, b}); err != nil {
+	if err := l.frame(frame{2, b}); err != nil {
 		t.Fatal(err)
 	}
 	b = appendCommit(nil, &commit{revision: 4})
-	if _, err := l.frame(frame{3, b}); err == nil || !strings.Contains(err.Error(), "revision 4 where 3 should come") {
+	if err := l.frame(frame{3, b}); err == nil || !strings.Contains(err.Error(), "revision 4 where 3 should come") {
 		t.Errorf("got %v", err)
 	}
 }

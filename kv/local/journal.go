@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,7 +31,9 @@ type journal struct {
 
 	file    File // the segment being written; nil until the first append
 	segment segment
-	size    int64 // of segment; 0 if the next append is to begin one
+	size    int64 // of segment; 0 if there is none
+	room    int64 // that segment can grow to whatever happens to the disk
+	tip     tip   // as it is on disk
 	buf     []byte
 	next    kv.Revision // that the next commit will have
 	last    time.Time   // of the last commit
@@ -58,6 +61,7 @@ type snapshotFile struct {
 	rev  kv.Revision
 	time time.Time // of the last commit that it holds
 	size int64
+	bad  bool // it was read back, and is damaged
 }
 
 func newJournal(opts Options) *journal {
@@ -95,33 +99,55 @@ func parseName(name, ext string) (kv.Revision, bool) {
 	return kv.Revision(rev), err == nil
 }
 
-// append writes commits as one frame, and returns once it is on disk. After an error the
-// journal must not be appended to again: what is on disk is unknown.
-func (j *journal) append(commits []*commit) error {
+// A fate is what became of a group of commits.
+type fate uint8
+
+const (
+	stored  fate = 1 + iota // it is on disk
+	refused                 // it is certainly not on disk, and will not be
+	unknown                 // nobody knows before the log is read again
+)
+
+// append writes commits as one frame, and returns once it is on disk or will not be. After
+// an error other than [ErrFull] the journal must not be appended to again.
+func (j *journal) append(commits []*commit) (fate, error) {
 	if err := j.ready(); err != nil {
-		return err
+		return refused, err
 	}
 	b := beginFrame(j.buf[:0], j.segment, j.next)
+	next, last := j.next, j.last
 	for _, c := range commits {
 		b = appendCommit(b, c)
 		if c.forget == 0 {
-			j.next, j.last = c.revision+1, c.time
+			next, last = c.revision+1, c.time
 		}
 	}
+	endFrame(b)
 	j.keepBuffer(b)
-	return j.put(b)
+	if err := j.fit(int64(len(b))); err != nil {
+		return refused, err
+	}
+	became, err := j.put(b)
+	if became == stored {
+		j.next, j.last = next, last
+	}
+	return became, err
 }
 
 // ready sees that there is a segment to write to. One left by an earlier run goes on only
 // if it holds no commit: its name is the one that a new segment would have.
-func (j *journal) ready() (err error) {
-	switch {
-	case j.size == 0 || j.segment.first < j.next && (j.file == nil || j.size >= j.opts.SegmentSize || j.turn.Load()):
+func (j *journal) ready() error {
+	if j.size == 0 || j.segment.first < j.next && (j.file == nil || j.size >= j.opts.SegmentSize || j.turn.Load()) {
 		return j.rotate()
-	case j.file == nil:
-		j.file, err = j.opts.FS.Append(j.segmentName(j.segment.first))
 	}
-	return err
+	if j.file == nil {
+		f, err := j.opts.FS.Append(j.segmentName(j.segment.first))
+		if err != nil {
+			return err
+		}
+		j.file, j.room = f, j.size
+	}
+	return j.point(tip{segment: j.segment})
 }
 
 // keepBuffer keeps b for the next frame, unless it is unusually large.
@@ -133,14 +159,21 @@ func (j *journal) keepBuffer(b []byte) {
 	}
 }
 
-// put writes the frame in b and waits for the disk.
-func (j *journal) put(b []byte) error {
-	endFrame(b)
+// put writes the frame in b and waits for the disk. A frame that did not fit is taken back.
+func (j *journal) put(b []byte) (fate, error) {
+	name := j.segmentName(j.segment.first)
 	if _, err := j.file.Write(b); err != nil {
-		return fmt.Errorf("write %s: %w", j.segmentName(j.segment.first), err)
+		err = fmt.Errorf("write %s: %w", name, err)
+		if !errors.Is(err, ErrFull) {
+			return unknown, err
+		}
+		if back := errors.Join(j.release(), j.file.Sync()); back != nil {
+			return unknown, fmt.Errorf("%v, and it could not be taken back: %w", err, back)
+		}
+		return refused, err
 	}
 	if err := j.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", j.segmentName(j.segment.first), err)
+		return unknown, fmt.Errorf("sync %s: %w", name, err)
 	}
 	j.stats.syncs.Add(1)
 	j.stats.bytes.Add(uint64(len(b)))
@@ -149,16 +182,24 @@ func (j *journal) put(b []byte) error {
 	defer j.mu.Unlock()
 	j.segments[len(j.segments)-1].size = j.size
 	j.fresh += int64(len(b))
-	return nil
+	return stored, nil
 }
 
-// rotate begins a segment. Everything in the one before it has been synced.
+// release cuts the segment to what is in it, and gives back the room beyond.
+func (j *journal) release() error {
+	if j.room != math.MaxInt64 {
+		j.room = j.size
+	}
+	return j.file.Truncate(j.size)
+}
+
+// rotate begins a segment. Everything in the one before it has been synced. If it fails for
+// want of room it can be called again.
 func (j *journal) rotate() error {
 	if j.file != nil {
-		if err := j.file.Close(); err != nil {
-			return err
+		if err := j.release(); err != nil {
+			return fmt.Errorf("end %s: %w", j.segmentName(j.segment.first), err)
 		}
-		j.file = nil
 	}
 	var id [8]byte
 	if _, err := io.ReadFull(j.opts.entropy, id[:]); err != nil {
@@ -169,17 +210,22 @@ func (j *journal) rotate() error {
 	if err != nil {
 		return err
 	}
+	if j.file != nil {
+		if err := j.file.Close(); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
 	j.turn.Store(false)
-	j.file, j.segment, j.size = f, s, headerBytes
+	j.file, j.segment, j.size, j.room = f, s, headerBytes, headerBytes
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	j.segments = append(j.segments, segmentFile{s.first, headerBytes})
 	j.freshFiles++
-	return nil
+	j.mu.Unlock()
+	return j.reserve(j.step())
 }
 
-// createSegment makes the file of s. Its head is on disk before any frame is written, so
-// only a file without frames can have a torn head.
+// createSegment makes the file of s. Its head is on disk, and the tip names it, before any
+// frame is written, so only a file without frames can have a torn head or be newer than the tip.
 func (j *journal) createSegment(s segment) (File, error) {
 	name := j.segmentName(s.first)
 	f, err := j.opts.FS.Create(name)
@@ -193,6 +239,9 @@ func (j *journal) createSegment(s segment) (File, error) {
 	if err == nil {
 		err = j.opts.FS.SyncDir(j.logDir())
 	}
+	if err == nil {
+		err = j.point(tip{segment: s})
+	}
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("begin %s: %w", name, err)
@@ -200,20 +249,33 @@ func (j *journal) createSegment(s segment) (File, error) {
 	return f, nil
 }
 
+// halt ends the work in the background, because the disk is not to be trusted any more.
+func (j *journal) halt() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stop = true
+}
+
 // close ends the journal; clean says that everything written to it has been synced.
 func (j *journal) close(clean bool) error {
-	j.mu.Lock()
-	j.stop = true
-	j.mu.Unlock()
+	j.halt()
 	j.idle.Wait()
-	if j.file == nil {
+	var errs []error
+	if j.file != nil {
+		if clean {
+			errs = append(errs, j.release())
+		}
+		errs = append(errs, j.file.Close())
+	}
+	if err := errors.Join(errs...); err != nil || !clean || j.size == 0 {
+		return err
+	}
+	err := j.point(tip{j.segment, j.size})
+	if errors.Is(err, ErrFull) {
+		j.opts.Logger.Warn("there was no room to note that the store was closed; nothing is missing", "dir", j.opts.Dir, "cause", err)
 		return nil
 	}
-	var err error
-	if clean {
-		err = j.put(append(beginFrame(j.buf[:0], j.segment, j.next), endRecord))
-	}
-	return errors.Join(err, j.file.Close())
+	return err
 }
 
 // writeWhole makes a file that is there wholly or not at all.

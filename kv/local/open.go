@@ -51,10 +51,10 @@ func start(opts Options, index *mvcc.Index, log *journal) *Engine {
 		index:    index,
 		log:      log,
 		done:     make(chan struct{}),
-		failed:   make(chan struct{}),
 		released: make(chan struct{}),
 		pending:  map[string]*kv.Version{},
 		newest:   newest,
+		era:      newEra(),
 		time:     newTimeline(opts.Clock),
 	}
 	e.work.L = &e.mu

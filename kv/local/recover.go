@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -72,6 +73,12 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.tip, err = j.readTip(); err != nil {
+		return nil, err
+	}
+	if err := j.reachesTip(segments); err != nil {
+		return nil, err
+	}
 	l, err := j.loadBase(snapshots, len(segments) > 0 && segments[0] == emptyRevision+1)
 	if err != nil {
 		return nil, err
@@ -80,10 +87,16 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 		return nil, err
 	}
 	l.flush()
+	if j.tip == (tip{}) && slices.ContainsFunc(j.segments, func(s segmentFile) bool { return s.size > headerBytes }) {
+		j.opts.Logger.Warn("nothing says where the log ends, so it cannot be told whether its newest file is there", "missing", j.tipFile())
+	}
 	if n := len(j.snapshots); n > 0 && j.snapshots[n-1].rev >= l.next {
 		return nil, &DamageError{j.snapshotName(j.snapshots[n-1].rev), 0,
 			fmt.Sprintf("the log ends at revision %d, before what this snapshot shows", l.next-1),
 			"put back the files of the log that were taken away, or restore the folder from a backup"}
+	}
+	if err := l.mend(); err != nil {
+		return nil, err
 	}
 	l.index.Trim(j.opts.Clock.Now())
 	j.next, j.last = l.next, l.last
@@ -124,7 +137,7 @@ func (j *journal) prepare() error {
 // loadBase loads what the history that is kept begins with: the empty store if the log
 // is whole, otherwise the oldest snapshot. It looks at the heads of the others.
 func (j *journal) loadBase(revs []kv.Revision, whole bool) (*loader, error) {
-	l := &loader{next: j.next, last: j.last, expiring: map[string]struct{}{}, names: map[string]string{}}
+	l := &loader{next: j.next, last: j.last, expiring: map[string]struct{}{}, names: map[string]string{}, mend: func() error { return nil }}
 	if whole || len(revs) == 0 {
 		l.index = emptyStore(j.opts)
 	}
@@ -133,7 +146,7 @@ func (j *journal) loadBase(revs []kv.Revision, whole bool) (*loader, error) {
 			if r.head.rev != rev {
 				return r.damage("its name does not fit its head")
 			}
-			j.snapshots = append(j.snapshots, snapshotFile{rev, r.head.time, size})
+			j.snapshots = append(j.snapshots, snapshotFile{rev: rev, time: r.head.time, size: size})
 			if i > 0 || whole {
 				return nil
 			}
@@ -196,68 +209,101 @@ func (j *journal) replay(ctx context.Context, l *loader, firsts []kv.Revision) e
 		if err != nil {
 			return err
 		}
-		if j.size = size; size > 0 {
+		if size > 0 {
+			j.size = size
 			j.segments = append(j.segments, segmentFile{first, size})
 		}
 	}
 	return nil
 }
 
+// reachesTip returns an error if the newest segment is not there. It may be the one before the
+// last that is, if the last was only begun.
+func (j *journal) reachesTip(firsts []kv.Revision) error {
+	if j.tip == (tip{}) || slices.Contains(firsts, j.tip.first) {
+		return nil
+	}
+	return &DamageError{j.segmentName(j.tip.first), 0, "it is missing, and was the newest file of the log",
+		"put it back, or restore the folder from a backup; or, to give up everything that was in it, remove " + j.tipFile()}
+}
+
 // replaySegment loads one segment and returns how long it is now. The last one may end
 // in a group that a crash tore; that is cut off, and 0 returned if nothing was left.
 func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last bool) (int64, error) {
 	name := j.segmentName(first)
+	damage := func(off int, what string) (int64, error) {
+		return 0, &DamageError{name, int64(off), what, restoreAdvice}
+	}
 	s, problem := parseSegment(data)
 	switch {
-	case problem != "" && last && len(data) <= headerBytes:
-		return j.cut(name, data, 0, "its head was being written")
+	case problem != "" && last && len(data) <= headerBytes && j.tip.first != first:
+		l.mend = func() error { return j.removeTorn(name, len(data)) }
+		return 0, nil
 	case problem != "":
-		return 0, &DamageError{name, 0, problem, restoreAdvice}
+		return damage(0, problem)
 	case s.first != first:
-		return 0, &DamageError{name, 0, "its name does not fit its head", restoreAdvice}
+		return damage(0, "its name does not fit its head")
 	case first > l.next:
 		return 0, &DamageError{name, 0, fmt.Sprintf("revisions %d to %d are missing before it", l.next, first-1),
 			"put back the files of the log that were taken away"}
 	}
+	whole, problem, err := j.frames(l, s, data)
+	if err != nil {
+		return damage(whole, err.Error())
+	}
+	closed := j.tip.segment == s && j.tip.size != 0
+	torn := whole < len(data)
+	if torn && (!last || closed || findFrame(data[whole+1:], s) >= 0) {
+		return damage(whole, problem)
+	}
+	if problem, at := j.tip.fits(s, int64(whole)); problem != "" {
+		return damage(int(at), problem)
+	}
+	if last && !closed {
+		l.mend = func() error { return j.trim(name, len(data), whole, problem) }
+	}
 	j.segment = s
-	clean := false
+	return int64(whole), nil
+}
+
+// frames loads the frames of a segment, up to the first that is not whole, and returns where
+// that begins and what is wrong with it. The error is about what a good frame holds.
+func (j *journal) frames(l *loader, s segment, data []byte) (whole int, problem string, err error) {
 	for off := headerBytes; off < len(data); {
 		f, size, problem := parseFrame(data[off:], s)
 		if problem != "" {
-			if last && findFrame(data[off+1:], s) < 0 {
-				return j.cut(name, data, off, problem)
-			}
-			return 0, &DamageError{name, int64(off), problem, restoreAdvice}
+			return off, problem, nil
 		}
-		end, err := l.frame(f)
-		if err != nil {
-			return 0, &DamageError{name, int64(off), err.Error(), restoreAdvice}
+		if err := l.frame(f); err != nil {
+			return off, "", err
 		}
-		clean = end
 		off += size
 	}
-	if last && !clean {
-		j.opts.Logger.Info("the store was not closed after it was last written to; nothing is missing", "file", name)
-	}
-	return int64(len(data)), nil
+	return len(data), "", nil
 }
 
-// cut takes the torn end off a segment: what was being written when the process or the
-// machine stopped, and so was never acknowledged.
-func (j *journal) cut(name string, data []byte, at int, problem string) (int64, error) {
+// trim ends the last segment of a store that was not closed, which has size bytes, after what
+// is whole in it. What follows that was being written when the process or the machine
+// stopped, and so was never acknowledged. Room that was reserved is given back.
+func (j *journal) trim(name string, size, whole int, problem string) error {
+	f, err := j.opts.FS.Append(name)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(int64(whole))
+	if whole == size {
+		j.opts.Logger.Info("the store was not closed after it was last written to; nothing is missing", "file", name)
+		return errors.Join(err, f.Close())
+	}
 	j.opts.Logger.Warn("a group of commits was being written when the store stopped, and was not acknowledged; it is cut off",
-		"file", name, "offset", at, "bytes", len(data)-at, "problem", problem)
-	if at > headerBytes {
-		err := writeWhole(j.opts.FS, name, func(w io.Writer) error {
-			_, err := w.Write(data[:at])
-			return err
-		})
-		return int64(at), err
-	}
-	if err := j.opts.FS.Remove(name); err != nil {
-		return 0, err
-	}
-	return 0, j.opts.FS.SyncDir(j.logDir())
+		"file", name, "offset", whole, "bytes", size-whole, "problem", problem)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// removeTorn removes a segment whose head was being written when the machine stopped.
+func (j *journal) removeTorn(name string, size int) error {
+	j.opts.Logger.Warn("a file of the log was being begun when the store stopped, and holds nothing; it is removed", "file", name, "bytes", size)
+	return errors.Join(j.opts.FS.Remove(name), j.opts.FS.SyncDir(j.logDir()))
 }
 
 // A loader fills an index from the log.
@@ -268,6 +314,7 @@ type loader struct {
 	batch    []*kv.Version
 	expiring map[string]struct{} // keys that had an expiry at some time
 	names    map[string]string
+	mend     func() error // makes the end of the log whole, once all else is found to be
 }
 
 // loadBatch is how many versions are published at a time while loading.
@@ -287,20 +334,18 @@ func (l *loader) note(versions func(func(*kv.Version) bool)) func(func(*kv.Versi
 	}
 }
 
-// frame loads the commits of f, and says whether it ends in an end mark.
-func (l *loader) frame(f frame) (end bool, err error) {
+// frame loads the commits of f.
+func (l *loader) frame(f frame) error {
 	r := &reader{rest: f.payload, authors: l.names}
 	for len(r.rest) > 0 {
-		var c *commit
-		c, end = r.record()
-		if c != nil {
+		if c, _ := r.record(); c != nil {
 			l.commit(r, c)
 		}
 	}
 	if r.err != nil {
-		return false, fmt.Errorf("a frame whose checksum is right %w", r.err)
+		return fmt.Errorf("a frame whose checksum is right %w", r.err)
 	}
-	return end, nil
+	return nil
 }
 
 // commit loads one commit, unless the snapshot held it already.

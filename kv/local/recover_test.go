@@ -342,6 +342,7 @@ func TestALogThatEndsBeforeASnapshotStopsOpening(t *testing.T) {
 			synctest.Wait()
 		}
 		e.Close()
+		d.Remove("store/tip") // that would be noticed first
 		segments, _ := d.List("store/log")
 		snapshots, _ := d.List("store/snap")
 		last := slices.Max(snapshots)

@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"slices"
 
@@ -31,6 +32,58 @@ func (j *journal) tidy(index *mvcc.Index) {
 	j.idle.Go(func() { j.snapshot(head, tables, state) })
 }
 
+// sweepEvery is how often a store in which nothing happens looks for history to forget.
+const sweepEvery = mvcc.MinHistory / 5
+
+// sweepLater has the writer forget, in a while, what has become too old by then, whether or not
+// there are more commits. The caller holds e.mu.
+func (e *Engine) sweepLater() {
+	if e.sweeping == nil && !e.closed {
+		e.sweeping = e.opts.Clock.AfterFunc(sweepEvery, func() { e.ask(&e.sweep) })
+	}
+}
+
+// sweepHistory forgets what has become too old, and goes on to until nothing can.
+func (e *Engine) sweepHistory() {
+	e.index.Trim(e.opts.Clock.Now())
+	oldest, newest := e.index.Revisions()
+	more := oldest < newest
+	if e.log != nil {
+		more = e.log.sweep() || more
+	}
+	if more {
+		e.mu.Lock()
+		e.sweepLater()
+		e.mu.Unlock()
+	}
+}
+
+// sweep removes, in the background, what is no longer needed, and says whether there may be
+// more of that in time.
+func (j *journal) sweep() (more bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.stop || len(j.snapshots) == 0 || len(j.snapshots) == 1 && j.dead(j.snapshots[0].rev) == 0 {
+		return false
+	}
+	if _, ok := j.base(0); ok && !j.snapshotting {
+		j.snapshotting = true
+		j.idle.Go(func() {
+			defer j.rest()
+			j.tidyUp(0)
+		})
+	}
+	return true
+}
+
+// dead returns how many segments hold nothing newer than rev. The caller holds j.mu.
+func (j *journal) dead(rev kv.Revision) (n int) {
+	for n+1 < len(j.segments) && j.segments[n+1].first <= rev+1 {
+		n++
+	}
+	return n
+}
+
 // due reports whether the log since the newest snapshot is long enough for another: as
 // long as the snapshot itself, so that writing them at most doubles what goes to disk.
 func (j *journal) due() bool {
@@ -51,7 +104,12 @@ func (j *journal) snapshot(head snapshotHead, tables map[string]kv.Revision, sta
 		}
 		return
 	}
-	if err := j.prune(head.floor); err != nil {
+	j.tidyUp(head.floor)
+}
+
+// tidyUp removes what is no longer needed. That it cannot be costs nothing but room.
+func (j *journal) tidyUp(floor kv.Revision) {
+	if err := j.prune(floor); err != nil && !j.stopping() {
 		j.opts.Logger.Warn("old files of the store could not be removed; they do no harm", "dir", j.opts.Dir, "cause", err)
 	}
 }
@@ -77,7 +135,7 @@ func (j *journal) writeSnapshot(head snapshotHead, tables map[string]kv.Revision
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(j.snapshots, head.rev, func(s snapshotFile, rev kv.Revision) int { return cmp.Compare(s.rev, rev) })
-	j.snapshots = slices.Insert(j.snapshots, i, snapshotFile{head.rev, head.time, counter.n})
+	j.snapshots = slices.Insert(j.snapshots, i, snapshotFile{rev: head.rev, time: head.time, size: counter.n})
 	return nil
 }
 
@@ -119,16 +177,18 @@ func (j *journal) prune(floor kv.Revision) error {
 		return nil
 	}
 	rev := j.snapshots[base].rev
-	dead := 0
-	for dead+1 < len(j.segments) && j.segments[dead+1].first <= rev+1 {
-		dead++
-	}
-	old := slices.Clone(j.segments[:dead])
+	old := slices.Clone(j.segments[:j.dead(rev)])
 	j.mu.Unlock()
-	if base == 0 && dead == 0 {
+	if base == 0 && len(old) == 0 {
 		return nil
 	}
 	if err := j.verify(rev); err != nil {
+		var damage *DamageError
+		if errors.As(err, &damage) {
+			j.mu.Lock()
+			j.snapshots[base].bad = true
+			j.mu.Unlock()
+		}
 		return err
 	}
 	if err := j.dropSnapshots(rev); err != nil {
@@ -141,6 +201,12 @@ func (j *journal) prune(floor kv.Revision) error {
 		j.mu.Lock()
 		j.segments = j.segments[1:]
 		j.mu.Unlock()
+		if s.first == emptyRevision+1 {
+			// Where this one is, opening takes the log for whole, and begins with it.
+			if err := j.opts.FS.SyncDir(j.logDir()); err != nil {
+				return err
+			}
+		}
 	}
 	return j.opts.FS.SyncDir(j.logDir())
 }
@@ -177,6 +243,9 @@ func (j *journal) base(floor kv.Revision) (i int, ok bool) {
 	next := len(j.segments)
 	for i := len(j.snapshots) - 1; i >= 0; i-- {
 		s := j.snapshots[i]
+		if s.bad {
+			continue
+		}
 		for next > 0 && j.segments[next-1].first > s.rev {
 			next--
 			after += j.segments[next].size

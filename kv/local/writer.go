@@ -22,28 +22,52 @@ func (e *Engine) enqueue(t *ticket) {
 func (e *Engine) write() {
 	defer close(e.done)
 	for {
-		group := e.take()
-		if group == nil {
+		switch what, group := e.take(); what {
+		case toStop:
 			return
+		case toWrite:
+			e.writeGroup(group)
+		case toProbe:
+			e.resumeWriting()
+		case toSweep:
+			e.sweepHistory()
 		}
-		if err := e.store(group); err != nil {
-			e.fail(group, err)
-			continue
-		}
-		e.publish(group)
 	}
 }
 
-// take waits for commits and returns the next group; nil when there are no more to come.
-func (e *Engine) take() []*ticket {
+// A task is what the writer does next.
+type task uint8
+
+const (
+	toStop  task = 1 + iota
+	toWrite      // a group
+	toProbe      // for room
+	toSweep      // away what history is too old
+)
+
+// take waits for something to do and returns it, with the next group if that is it.
+func (e *Engine) take() (task, []*ticket) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.queue) == 0 {
-		if e.closed {
-			return nil
+	for {
+		switch {
+		case len(e.queue) > 0:
+			return toWrite, e.dequeue()
+		case e.closed:
+			return toStop, nil
+		case e.probe:
+			e.probe = false
+			return toProbe, nil
+		case e.sweep:
+			e.sweep, e.sweeping = false, nil
+			return toSweep, nil
 		}
 		e.work.Wait()
 	}
+}
+
+// dequeue takes the next group off the queue. The caller holds e.mu.
+func (e *Engine) dequeue() []*ticket {
 	n, size := 0, 0
 	for n < len(e.queue) && (n == 0 || size+e.queue[n].size() <= groupBytes) {
 		size += e.queue[n].size()
@@ -57,18 +81,27 @@ func (e *Engine) take() []*ticket {
 	return group
 }
 
-// store makes group durable.
-func (e *Engine) store(group []*ticket) error {
+// writeGroup makes group durable and readable, and sees that there is room for the next.
+func (e *Engine) writeGroup(group []*ticket) {
 	e.stats.commits.Add(uint64(len(group)))
 	e.stats.groups.Add(1)
 	if e.log == nil {
-		return nil
+		e.publish(group)
+		return
 	}
 	commits := make([]*commit, len(group))
 	for i, t := range group {
 		commits[i] = &t.commit
 	}
-	return e.log.append(commits)
+	if became, err := e.log.append(commits); became != stored {
+		e.end(group, became, err)
+		return
+	}
+	e.publish(group)
+	e.log.tidy(e.index)
+	if err := e.log.makeRoom(); err != nil {
+		e.end(nil, refused, err)
+	}
 }
 
 // publish makes group readable and answers its writers.
@@ -94,51 +127,21 @@ func (e *Engine) publish(group []*ticket) {
 			delete(e.pending, v.Key)
 		}
 	}
+	e.sweepLater()
 	e.mu.Unlock()
 	for _, t := range group {
 		close(t.done)
 	}
-	if e.log != nil {
-		e.log.tidy(e.index)
-	}
 }
 
-// fail ends writing for good. Nobody knows what became of the group; what was sequenced
-// after it rests on it, and has certainly not been written.
-func (e *Engine) fail(group []*ticket, cause error) {
-	e.mu.Lock()
-	e.failure = cause
-	rest := e.queue
-	e.queue = nil
-	e.mu.Unlock()
-	close(e.failed)
-	e.opts.Logger.Error("the store takes no more writes; reads go on; restart once the cause is mended",
-		"dir", e.opts.Dir, "cause", cause)
-	for _, t := range group {
-		t.err = &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: cause}
-		t.committed = kv.Committed{}
-		close(t.done)
-	}
-	for _, t := range rest {
-		t.err = e.readOnly()
-		t.committed = kv.Committed{}
-		close(t.done)
-	}
-}
-
-// readOnly returns the error of a commit that came too late.
-func (e *Engine) readOnly() error {
-	return &kv.Error{Op: "commit", Kind: kv.ErrReadOnly, Err: e.failure}
-}
-
-// Err implements [kv.Engine].
+// Err implements [kv.Engine]. It is a [FullError] or a [FailedError], or that it is closed.
 func (e *Engine) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case e.failure != nil:
-		return e.failure
-	case e.closed:
+	if why := e.era.ended(); why != nil {
+		return why
+	}
+	if e.closed {
 		return kv.ErrClosed
 	}
 	return nil
@@ -149,8 +152,10 @@ func (e *Engine) Close() error {
 	e.mu.Lock()
 	first := !e.closed
 	e.closed = true
-	if e.alarm != nil {
-		e.alarm()
+	for _, stop := range []func() bool{e.alarm, e.probing, e.sweeping} {
+		if stop != nil {
+			stop()
+		}
 	}
 	e.work.Broadcast()
 	e.mu.Unlock()
@@ -168,7 +173,8 @@ func (e *Engine) release() error {
 	e.index.Close()
 	var errs []error
 	if e.log != nil {
-		errs = append(errs, e.log.close(e.failure == nil))
+		var failed *FailedError
+		errs = append(errs, e.log.close(!errors.As(e.era.ended(), &failed)))
 	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.Close())
