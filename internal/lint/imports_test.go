@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/admission", "internal/auth", "internal/pki"},
 	{"internal/resource"},
 	{"internal/ownership"},
-	{"registry"},
+	{"registry", "compat"},
 	{"storage"},
 	{"kv"},
 	{"internal/metadata", "internal/objectjson", "internal/patch", "internal/table"}, // know forms, and nothing of pawl

@@ -1,0 +1,170 @@
+package compat
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/apis/example"
+	storagetesting "k8s.io/apiserver/pkg/storage/testing"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
+
+	"github.com/pawl-dev/pawl/compat"
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// sealPrefix is what the transformer of these tests puts before every value.
+const sealPrefix = "test!"
+
+// A subject is what the reference's tests test: a store whose transformer can be exchanged, and
+// whose codec can be made to fail.
+type subject struct {
+	*compat.Store
+	engine kv.Engine
+	codec  *fallible
+	seal   *exchange
+}
+
+func newSubject(t testing.TB, engine kv.Engine) *subject {
+	t.Helper()
+	s := &subject{engine: engine, codec: &fallible{Codec: exampleCodec(t)}, seal: &exchange{}}
+	s.seal.set(storagetesting.NewPrefixTransformer([]byte(sealPrefix), false))
+	store, err := compat.New(compat.Options{
+		Engine: engine, ResourcePrefix: "/pods", Resource: schema.GroupResource{Resource: "pods"},
+		Codec: s.codec, Transformer: s.seal, NewFunc: newPod, WatchStarted: flowcontrol.WatchInitialized,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Store = store
+	return s
+}
+
+// The errors of values that are damaged. Every other error of a transformer is its own.
+var (
+	errFlipped   = errors.New("bits flipped")
+	errSynthetic = errors.New("synthetic error")
+)
+
+// An exchange is a transformer that can be exchanged for another at any time, and can be made to
+// fail.
+type exchange struct {
+	current atomic.Pointer[value.Transformer]
+	failing atomic.Bool
+}
+
+var _ compat.Classifier = (*exchange)(nil)
+
+func (x *exchange) get() value.Transformer  { return *x.current.Load() }
+func (x *exchange) set(t value.Transformer) { x.current.Store(&t) }
+
+func (x *exchange) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+	if x.failing.Load() {
+		return nil, false, errSynthetic
+	}
+	return x.get().TransformFromStorage(ctx, data, dataCtx)
+}
+
+func (x *exchange) TransformToStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
+	return x.get().TransformToStorage(ctx, data, dataCtx)
+}
+
+func (x *exchange) Corrupt(err error) bool {
+	return errors.Is(err, errFlipped) || errors.Is(err, errSynthetic)
+}
+
+// UpdateTransformer lets a test put its transformer in place of ours.
+func (s *subject) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
+	was := s.seal.get()
+	s.seal.set(modify(was))
+	return func() { s.seal.set(was) }
+}
+
+// UpdatePrefixTransformer lets a test change a copy of our transformer.
+func (s *subject) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
+	was := s.seal.get().(*storagetesting.PrefixTransformer)
+	changed := *was
+	s.seal.set(modify(&changed))
+	return func() { s.seal.set(was) }
+}
+
+// A fallible codec can be made to fail.
+type fallible struct {
+	runtime.Codec
+	failing atomic.Bool
+}
+
+func (c *fallible) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if c.failing.Load() {
+		return nil, nil, errSynthetic
+	}
+	return c.Codec.Decode(data, defaults, into)
+}
+
+// raw returns what the engine holds under one of the reference's keys, nil if nothing.
+func (s *subject) raw(t testing.TB, key string) []byte {
+	t.Helper()
+	snap, err := s.engine.Read(context.Background(), kv.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := snap.Get(compat.DefaultSpace + "/core" + key)
+	if v == nil {
+		return nil
+	}
+	return v.Value
+}
+
+// validate sees that what is stored names no version of itself (rule K7).
+func (s *subject) validate(_ context.Context, t *testing.T, key string) {
+	t.Helper()
+	data, sealed := strings.CutPrefix(string(s.raw(t, key)), sealPrefix)
+	if !sealed {
+		t.Fatalf("%s holds %q", key, data)
+	}
+	obj, err := runtime.Decode(s.codec, []byte(data))
+	if err != nil {
+		t.Fatalf("%s holds %q: %v", key, data, err)
+	}
+	if pod := obj.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
+		t.Errorf("%s is stored with resourceVersion %q and selfLink %q", key, pod.ResourceVersion, pod.SelfLink)
+	}
+}
+
+// counted sees that a list reads each object once.
+func (s *subject) counted(t *testing.T, _, objects uint64) {
+	t.Helper()
+	if reads := s.seal.get().(*storagetesting.PrefixTransformer).GetReadsAndReset(); reads != objects {
+		t.Errorf("%d values were read, want %d", reads, objects)
+	}
+}
+
+// compact forgets what was before a version. A compactor of etcd begins with a write of its own, and
+// the reference's tests count on that.
+func (s *subject) compact(ctx context.Context, t *testing.T, version string) {
+	t.Helper()
+	s.advance(ctx, t)
+	rev, err := strconv.ParseUint(version, 10, 64)
+	if err == nil {
+		err = s.engine.(kv.Compactor).Compact(ctx, kv.Revision(rev))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// advance writes something else, so that the revision of the whole store is larger by one.
+func (s *subject) advance(ctx context.Context, t *testing.T) int64 {
+	t.Helper()
+	did, err := s.engine.Commit(ctx, kv.Txn{Ops: []kv.Op{kv.Put(compat.DefaultSpace+"/else/where/counter", []byte("on"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(did.Revision)
+}
