@@ -100,6 +100,15 @@ func TestCellsSayWhatAnObjectIs(t *testing.T) {
 			"a | 0/1 | 0 | 0 | 5m3s | c,d | i,j | app=x",
 		},
 		{
+			"a daemon set counts nodes", "apps/v1", "DaemonSet",
+			meta + "spec: {selector: {matchLabels: {app: x}}, template: {spec: {nodeSelector: {disk: ssd}, containers: [{name: c, image: i}]}}}\nstatus: {desiredNumberScheduled: 3, currentNumberScheduled: 2, numberReady: 1}",
+			"a | 3 | 2 | 1 | 0 | 0 | disk=ssd | 5m3s | c | i | app=x",
+		},
+		{
+			"a replication controller without a template", "v1", "ReplicationController",
+			meta + "spec: {selector: {app: x}}\nstatus: {replicas: 2, readyReplicas: 1}", "a | 1 | 2 | 1 | 5m3s |  |  | app=x",
+		},
+		{
 			"a job that runs", "batch/v1", "Job",
 			meta + "spec: {parallelism: 3}\nstatus: {startTime: \"2026-07-01T11:59:00Z\", succeeded: 1}", "a | Running | 1/1 of 3 | 60s | 5m3s |  |  | <none>",
 		},
