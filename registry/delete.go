@@ -21,7 +21,7 @@ type Deleted struct {
 	Removed bool
 	// Version is the removed object or, if it stays, the object as it is now.
 	Version storage.Version
-	// Object is the object of Version.
+	// Object is the object of Version; nil if it was removed because it cannot be read.
 	Object metav1.Object
 }
 
@@ -37,6 +37,9 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.De
 	}
 	if o == nil {
 		o = &metav1.DeleteOptions{}
+	}
+	if o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential {
+		return s.deleteUnreadable(ctx, namespace, name, o)
 	}
 	d := &deletion{store: s, name: name, o: o, ends: &endings{store: s}}
 	defer d.ends.close(ctx)

@@ -256,7 +256,7 @@ func TestDeleteCollection(t *testing.T) {
 		{"a dry run", nil, ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{DryRun: []string{"All"}}, "n0 n1 n2 n3 n4", "n0 n1 n2 n3 n4", ""},
 		{"options that make no sense", nil, ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{PropagationPolicy: at(metav1.DeletionPropagation("Sideways"))}, "", "n0 n1 n2 n3 n4", `422 Invalid: …`},
 		{"a precondition that no object meets", nil, ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: at("1")}}, "", "n0 n1 n2 n3 n4", `409 Conflict: …`},
-		{"a list that cannot be", nil, ListOptions{Namespace: "ns", From: storage.Exactly{Revision: 99}}, nil, "", "n0 n1 n2 n3 n4", `504 Timeout: Timeout: Too large resource version: 99, current: …`},
+		{"a list that cannot be", nil, ListOptions{Namespace: "ns", From: storage.Exactly{}}, nil, "", "n0 n1 n2 n3 n4", `410 Expired: The resourceVersion for the provided list is too old.`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := setUp(t)

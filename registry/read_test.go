@@ -40,6 +40,9 @@ func TestGet(t *testing.T) {
 			{"a version from the future (H102)", "a", "99", "504 Timeout: Timeout: Too large resource version: 99, current: 3"},
 			{"no name", "", "", "400 BadRequest: Name parameter required."},
 			{"a name with a slash", "a/b", "", `400 BadRequest: Name parameter invalid: "a/b": may not contain '/'`},
+			{"a name that means here (K2)", ".", "", `400 BadRequest: Name parameter invalid: ".": may not be '.'`},
+			{"a name that means one up (K2)", "..", "", `400 BadRequest: Name parameter invalid: "..": may not be '..'`},
+			{"a name with dots in it is one like any other (K2)", "a..b", "", `404 NotFound: configmaps "a..b" not found`},
 		} {
 			v, err := s.Get(t.Context(), "ns", c.object, c.rv)
 			if err == nil {

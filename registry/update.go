@@ -170,8 +170,7 @@ func copyOf(obj runtime.Object) runtime.Object {
 	return obj.DeepCopyObject()
 }
 
-// precondition checks the UID that the sender named (rules S45, S45a). The text shows the
-// object's place in the reference's store, as the reference does (rule K19).
+// precondition checks the UID that the sender named (rules S45, S45a).
 func (u *update) precondition(old metav1.Object) error {
 	var have types.UID
 	if old != nil {
@@ -180,13 +179,27 @@ func (u *update) precondition(old metav1.Object) error {
 	if u.o.UID == "" || u.o.UID == have {
 		return nil
 	}
-	place := "/registry/" + u.store.path + "/"
-	if u.namespace != "" {
-		place += u.namespace + "/"
+	prefix := storePrefix
+	if u.o.DryRun {
+		prefix = ""
 	}
-	return &storage.Error{Kind: storage.Invalid, Namespace: u.namespace, Name: u.name, Err: fmt.Errorf(
-		"StorageError: invalid object, Code: 4, Key: %s%s, ResourceVersion: 0, AdditionalErrorMsg: "+
-			"Precondition failed: UID in precondition: %s, UID in object meta: %s", place, u.name, u.o.UID, have)}
+	return u.store.invalidObject(prefix, u.namespace, u.name,
+		fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", u.o.UID, have))
+}
+
+// storePrefix is the path under which the reference keeps everything.
+const storePrefix = "/registry"
+
+// invalidObject is the error of an object that is not as it has to be for a write. Its text shows
+// the object's place in the reference's store, as the reference does, which for a dry run knows
+// no more than the path of the resource (rule K19).
+func (s *Store) invalidObject(prefix, namespace, name, why string) *storage.Error {
+	place := prefix + "/" + s.path + "/"
+	if namespace != "" {
+		place += namespace + "/"
+	}
+	return &storage.Error{Kind: storage.Invalid, Namespace: namespace, Name: name, Err: fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s%s, ResourceVersion: 0, AdditionalErrorMsg: %s", place, name, why)}
 }
 
 // mustNameVersion is the answer to an update that names no version and must (rule S49). The

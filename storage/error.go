@@ -47,6 +47,9 @@ type Error struct {
 	Listing   bool            // with Expired: a list asked, not a watch
 	Options   field.ErrorList // with BadOptions: which, and why
 	Err       error           // more about it
+
+	Unreadable []*Error // with Corrupt, of a list: each object, of which this is the first (rule K63)
+	Aborted    error    // with Unreadable: what else ended the list before its end
 }
 
 // Error reads like "storage: not found: default/color".

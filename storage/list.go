@@ -64,9 +64,10 @@ func (t *Table) fill(ctx context.Context, snap kv.Snapshot, o ListOptions, page 
 	prefix, pick := t.scope(o.Namespace), o.Selector.sieve()
 	var last string
 	left, looked := int64(0), 0
+	var rotten unreadable
 	for kvv := range snap.Ascend(prefix, prefix+o.From.start()) {
 		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
-			return &Error{Kind: Timeout, Err: context.Cause(ctx)}
+			return rotten.error(&Error{Kind: Timeout, Err: context.Cause(ctx)})
 		}
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
 			if left++; !pick.all {
@@ -76,13 +77,16 @@ func (t *Table) fill(ctx context.Context, snap kv.Snapshot, o ListOptions, page 
 		}
 		v := Version{table: t, kv: kvv, rev: kvv.Revision}
 		ok, err := pick.matches(v)
-		if err != nil {
-			return err
+		if err != nil && !rotten.add(err) {
+			return rotten.error(err)
 		}
 		if ok {
 			page.Items = append(page.Items, v)
 		}
 		last = kvv.Key
+	}
+	if len(rotten) > 0 {
+		return rotten.error(nil)
 	}
 	if left > 0 {
 		page.Continue = encodeContinue(last[len(prefix):], int64(page.Revision))

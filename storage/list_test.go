@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -207,6 +208,9 @@ func TestAListGoesOnAfterItsRevisionIsGone(t *testing.T) {
 	if p, err = next(p.Continue); err != nil || strings.Join(names(p), " ") != "ns/e" || p.Revision != newest {
 		t.Fatalf("got %v, %v; pages after that are at one revision again (K70)", p, err)
 	}
+	if p, err := f.List(t.Context(), ListOptions{From: Exactly{newest}}); err != nil || p.Revision != newest {
+		t.Fatalf("got %v, %v; the revision that was compacted to can still be read (K54)", p, err)
+	}
 	if _, err = f.List(t.Context(), ListOptions{From: Exactly{2}}); !errors.As(err, &e) || e.Kind != Expired || e.Err.Error() != listExpired || e.Continue != "" {
 		t.Fatalf("got %v, want %q (K54)", err, listExpired)
 	}
@@ -229,8 +233,47 @@ func TestReadsOfTheFutureWaitForIt(t *testing.T) {
 		if err != nil || is(t, v) != "second" {
 			t.Fatalf("got %v, %v; want what was written while we waited", v, err)
 		}
-		if _, err := f.List(t.Context(), ListOptions{From: Exactly{99}}); kindOf(err) != TooNew {
-			t.Fatalf("got %v, want %v", err, TooNew)
+		for _, from := range []From{Exactly{99}, PagesAt{99}, NotOlder{99}, ContinueAt{99, "a"}} {
+			began := time.Now()
+			if _, err := f.List(t.Context(), ListOptions{From: from, Limit: 1}); kindOf(err) != TooNew {
+				t.Fatalf("%#v: got %v, want %v (K53)", from, err, TooNew)
+			}
+			if waited := time.Since(began); waited != futureWait {
+				t.Errorf("%#v: waited %v, want %v (K53)", from, waited, futureWait)
+			}
+		}
+		_, newest := f.engine.Revisions()
+		go f.Modify(t.Context(), "a", "one", false, putting(thing("a", "one", "third")))
+		p, err := f.List(t.Context(), ListOptions{From: Exactly{newest + 1}})
+		if err != nil || is(t, p.Items[0]) != "third" {
+			t.Fatalf("got %v, %v; want what was written while we waited (K53)", p, err)
+		}
+	})
+}
+
+// Who no longer wants to know is not kept waiting, unlike in the reference (rule K108).
+func TestAWaitForTheFutureEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		for name, read := range map[string]func(context.Context) error{
+			"a get":  func(ctx context.Context) error { _, err := f.Get(ctx, "a", "one", kv.AtLeast(99)); return err },
+			"a list": func(ctx context.Context) error { _, err := f.List(ctx, ListOptions{From: NotOlder{99}}); return err },
+			"a watch": func(ctx context.Context) error {
+				_, err := f.Watch(ctx, WatchOptions{From: State{At: kv.AtLeast(99)}})
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			began := time.Now()
+			err := read(ctx)
+			cancel()
+			if err == nil || time.Since(began) != time.Second {
+				t.Errorf("%s: %v after %v, want an error as soon as nobody waits", name, err, time.Since(began))
+			}
+		}
+		began := time.Now()
+		if _, err := f.List(t.Context(), ListOptions{From: AtHand{}}); err != nil || time.Since(began) != 0 {
+			t.Errorf("%v after %v; what is at hand is never waited for", err, time.Since(began))
 		}
 	})
 }
@@ -257,27 +300,134 @@ func TestAListOfOneObject(t *testing.T) {
 	}
 }
 
-func TestOneUnreadableObjectFailsAListThatLooksAtIt(t *testing.T) {
+// Pages end where the keys end, whether or not a selector picks what is left (rule K60).
+func TestATokenMeansThatKeysAreLeft(t *testing.T) {
 	f := newFixture(t)
-	f.put(thing("a", "one", "first"))
-	f.raw(kv.Put(f.Key("a", "rotten"), []byte("rotten")))
-	if _, err := f.List(t.Context(), ListOptions{Selector: picking(t, "color=red", "")}); kindOf(err) != Corrupt {
-		t.Errorf("got %v, want %v (K62)", err, Corrupt)
+	for name, color := range map[string]string{"a": "red", "b": "red", "c": "blue"} {
+		f.put(thing("ns", name, "first", "color="+color))
 	}
-	p, err := f.List(t.Context(), ListOptions{})
-	if err != nil || len(p.Items) != 2 {
-		t.Fatalf("got %v, %v", p, err)
+	red := picking(t, "color=red", "")
+	for _, c := range []struct {
+		name  string
+		sel   Selector
+		limit int64
+		want  string // pages, with + where a token follows
+	}{
+		{"the limit is the number of keys", Selector{}, 3, "ns/a ns/b ns/c"},
+		{"a key is left", Selector{}, 2, "ns/a ns/b+, ns/c"},
+		{"a key is left that the selector does not pick: an empty page", red, 2, "ns/a ns/b+, "},
+		{"a selector fills its pages from where it finds something", red, 1, "ns/a+, ns/b+, "},
+		{"no limit", red, 0, "ns/a ns/b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			o := ListOptions{Namespace: "ns", Selector: c.sel, Limit: c.limit}
+			for {
+				p, err := f.List(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := strings.Join(names(p), " ")
+				if p.Continue == "" {
+					got = append(got, text)
+					break
+				}
+				got = append(got, text+"+")
+				if o.From, _, err = (ListQuery{Continue: p.Continue}).Parse(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("pages are %q, want %q", strings.Join(got, ", "), c.want)
+			}
+		})
 	}
-	if _, err := p.Items[1].Object(); kindOf(err) != Corrupt || !strings.Contains(err.Error(), "a/rotten") {
-		t.Errorf("got %v, want it to name a/rotten", err)
+}
+
+// A token is a place and a revision, and nothing more: one that a client made up is as good as
+// one it was given, and leads nowhere else (rule K68).
+func TestATokenIsNotSigned(t *testing.T) {
+	f := newFixture(t)
+	f.put(thing("ns", "a", "first"))
+	f.put(thing("ns", "b", "first"))
+	then := f.put(thing("ns", "c", "first"))
+	f.put(thing("ns", "d", "second"))
+	f.put(thing("other", "e", "first"))
+	from, _, err := ListQuery{Continue: token(fmt.Sprintf(`{"v":"meta.k8s.io/v1","rv":%d,"start":"b"}`, then))}.Parse()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, ok := p.Items[1].AppendJSON(nil, true); ok {
-		t.Error("sent what cannot be read")
+	p, err := f.List(t.Context(), ListOptions{Namespace: "ns", From: from})
+	if err != nil || strings.Join(names(p), " ") != "ns/b ns/c" || p.Revision != then {
+		t.Errorf("got %v, %v", p, err)
 	}
-	f.put(thing("b", "odd", "odd"))
-	if _, err := f.List(t.Context(), ListOptions{Namespace: "b", Selector: picking(t, "", "data.is=x")}); !errors.Is(err, errOdd) {
-		t.Errorf("got %v, want the error of the fields (K72)", err)
+}
+
+// rot stores what cannot be read under n names in a namespace.
+func (f *fixture) rot(namespace string, n int) {
+	f.Helper()
+	var ops []kv.Op
+	for i := range n {
+		ops = append(ops, kv.Put(f.Key(namespace, fmt.Sprintf("rotten-%03d", i)), []byte("rotten")))
 	}
+	f.raw(ops...)
+}
+
+func TestObjectsThatCannotBeReadFailAList(t *testing.T) {
+	f := newFixture(t)
+	f.put(thing("two", "one", "first"))
+	f.rot("two", 2)
+	f.rot("many", unreadableMax+1)
+	f.put(thing("odd", "z", "odd"))
+	f.rot("odd", 1)
+	for _, c := range []struct {
+		name, namespace, labels, fields string
+		first                           string
+		found                           int
+		cut                             bool
+		aborted                         error
+	}{
+		{"all of them are named", "two", "color=red", "", "two/rotten-000", 2, false, nil},
+		{"a hundred are enough", "many", "color=red", "", "many/rotten-000", unreadableMax, true, nil},
+		{"another error ends it", "odd", "", "data.is=x", "odd/rotten-000", 1, false, errOdd},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := f.List(t.Context(), ListOptions{Namespace: c.namespace, Selector: picking(t, c.labels, c.fields)})
+			var e *Error
+			if !errors.As(err, &e) || e.Kind != Corrupt || len(e.Unreadable) != c.found || e.Cut() != c.cut || !errors.Is(e.Aborted, c.aborted) {
+				t.Fatalf("got %+v (K62, K63)", err)
+			}
+			if !strings.Contains(e.Error(), c.first) {
+				t.Errorf("got %v, want it to name %s", e, c.first)
+			}
+		})
+	}
+	t.Run("a page that nobody looked at says so when asked", func(t *testing.T) {
+		p, err := f.List(t.Context(), ListOptions{Namespace: "two"})
+		if err != nil || len(p.Items) != 3 {
+			t.Fatalf("got %v, %v", p, err)
+		}
+		var e *Error
+		if err := p.Unreadable(); !errors.As(err, &e) || e.Kind != Corrupt || len(e.Unreadable) != 2 {
+			t.Errorf("got %v", err)
+		}
+		if _, err := p.Items[1].Object(); kindOf(err) != Corrupt || !strings.Contains(err.Error(), "two/rotten-000") {
+			t.Errorf("got %v, want it to name two/rotten-000", err)
+		}
+		if _, ok := p.Items[1].AppendJSON(nil, true); ok {
+			t.Error("sent what cannot be read")
+		}
+		p.Items = p.Items[:1]
+		if err := p.Unreadable(); err != nil {
+			t.Errorf("got %v for what can be read", err)
+		}
+	})
+	t.Run("an error of the fields fails a list (K58, K72)", func(t *testing.T) {
+		f.put(thing("fields", "odd", "odd"))
+		if _, err := f.List(t.Context(), ListOptions{Namespace: "fields", Selector: picking(t, "", "data.is=x")}); !errors.Is(err, errOdd) {
+			t.Errorf("got %v, want the error of the fields", err)
+		}
+	})
 }
 
 func TestACancelledListEnds(t *testing.T) {

@@ -104,6 +104,12 @@ func (t *Table) at(v *kv.Version) Version {
 const futureWait = 3 * time.Second
 
 func (t *Table) read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) {
+	if rev, ok := at.Exactly(); ok && t.ahead(rev) {
+		// An engine refuses this at once; in the reference its cache waits (rule K53).
+		if _, err := t.read(ctx, kv.AtLeast(rev)); err != nil {
+			return nil, err
+		}
+	}
 	wait := ctx
 	if at.AtLeast() != kv.Absent {
 		var cancel context.CancelFunc
@@ -115,6 +121,11 @@ func (t *Table) read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) 
 		return nil, engineError(ctx.Err(), err)
 	}
 	return snap, nil
+}
+
+func (t *Table) ahead(rev kv.Revision) bool {
+	_, newest := t.engine.Revisions()
+	return rev > newest
 }
 
 // Get returns the newest version, or with at one at least that new (rule K20). A missing

@@ -275,6 +275,32 @@ func TestHowWatchesEnd(t *testing.T) {
 			t.Error("a watch that failed makes progress")
 		}
 	})
+	t.Run("one whose history is forgotten while it tells the state tells all of the state first (K99)", func(t *testing.T) {
+		f := newFixture(t)
+		for i := range 5 {
+			f.put(thing("a", fmt.Sprint(i), "first"))
+		}
+		w, err := f.Watch(t.Context(), WatchOptions{From: State{At: kv.Latest}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		if _, ok, err := w.Next(); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		for i := range 5 {
+			f.put(thing("a", fmt.Sprint(i), "second"))
+		}
+		f.compact(f.remove("a", "4"))
+		for i := 1; i < 5; i++ {
+			if e, ok, err := w.Next(); !ok || err != nil || e.Type != Added || e.Version.Name() != fmt.Sprint(i) || is(t, e.Version) != "first" {
+				t.Fatalf("event %d: %+v, %v, %v", i, e, ok, err)
+			}
+		}
+		if _, ok, err := w.Next(); ok || kindOf(err) != Expired {
+			t.Errorf("got %v, %v; what came in between is gone, and that has to be said", ok, err)
+		}
+	})
 	t.Run("a state from the future is waited for, then refused (K92)", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t)

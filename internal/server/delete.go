@@ -11,6 +11,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	utiljson "sigs.k8s.io/json"
 
 	"github.com/pawl-dev/pawl/registry"
@@ -23,9 +24,20 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
+	if ignoresReadErrors(o) {
+		if err := c.mayIgnoreReadErrors(); err != nil {
+			return err
+		}
+	}
 	did, err := c.store.Delete(c.r.Context(), c.namespace(), c.rt.name, o)
 	if err != nil {
 		return err
+	}
+	if did.Object == nil {
+		c.s.respondStatus(c.w, c.look, metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK, Details: &metav1.StatusDetails{
+			Name: c.rt.name, Kind: c.res.Kind,
+		}})
+		return nil
 	}
 	code := http.StatusOK
 	if !did.Removed && o.OrphanDependents != nil && !*o.OrphanDependents {
@@ -41,6 +53,21 @@ func (c *call) delete() error {
 	return nil
 }
 
+// ignoresReadErrors says whether what cannot be read is to be removed unseen (rule H170).
+func ignoresReadErrors(o *metav1.DeleteOptions) bool {
+	return o.IgnoreStoreReadErrorWithClusterBreakingPotential != nil && *o.IgnoreStoreReadErrorWithClusterBreakingPotential
+}
+
+// mayIgnoreReadErrors asks for the right to remove what cannot be read, which is one of its own.
+func (c *call) mayIgnoreReadErrors() error {
+	rt := c.rt
+	rt.verb = "unsafe-delete-ignore-read-errors"
+	if allowed, why := c.s.authorizer.Authorize(rt.attributes(c.user, nil)); !allowed {
+		return apierrors.NewForbidden(c.store.Resource(), rt.name, fmt.Errorf("not permitted to do %q, reason: %s", rt.verb, why))
+	}
+	return nil
+}
+
 // deleteCollection deletes what the query picks (rule H168).
 func (c *call) deleteCollection() error {
 	reading, err := c.reading()
@@ -50,6 +77,11 @@ func (c *call) deleteCollection() error {
 	o, err := c.deleteOptions()
 	if err != nil {
 		return err
+	}
+	if ignoresReadErrors(o) {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", field.ErrorList{
+			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
+		})
 	}
 	page, err := c.store.DeleteCollection(c.r.Context(), registry.ListOptions{
 		Namespace: c.namespace(), From: reading.from, Limit: reading.limit, Selector: reading.selector(),
@@ -145,6 +177,10 @@ func deleteQuery(q url.Values) (*metav1.DeleteOptions, error) {
 	if text := q.Get("propagationPolicy"); text != "" {
 		p := metav1.DeletionPropagation(text)
 		o.PropagationPolicy = &p
+	}
+	if text := q.Get("ignoreStoreReadErrorWithClusterBreakingPotential"); text != "" {
+		b := text != "0" && text != "false"
+		o.IgnoreStoreReadErrorWithClusterBreakingPotential = &b
 	}
 	if uid, rv := q.Get("uid"), q.Get("resourceVersion"); uid != "" || rv != "" {
 		o.Preconditions = &metav1.Preconditions{}

@@ -36,6 +36,9 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
+	if err := page.Unreadable(); err != nil {
+		return c.store.ListError(err)
+	}
 	return c.sendPage(page)
 }
 

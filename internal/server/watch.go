@@ -136,7 +136,7 @@ func (s *stream) drain(ctx context.Context) bool {
 		switch {
 		case err != nil:
 			if !storage.IsClosed(err) {
-				s.failed(s.c.store.WatchError(err))
+				s.failed(s.why(e.Type, err))
 			}
 			s.flush()
 			return false
@@ -146,7 +146,7 @@ func (s *stream) drain(ctx context.Context) bool {
 			return !s.broken
 		}
 		if err := s.event(string(e.Type), e.Version); err != nil {
-			s.failed(err)
+			s.failed(s.why(e.Type, err))
 			s.flush()
 			return false
 		}
@@ -157,6 +157,14 @@ func (s *stream) drain(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// why is what the client is told of an error over an event of a type.
+func (s *stream) why(t storage.EventType, err error) error {
+	if t == storage.Deleted {
+		return s.c.store.DeletionUnreadable(err)
+	}
+	return s.c.store.WatchError(err)
 }
 
 func (s *stream) flush() {
