@@ -141,11 +141,21 @@ func (c *cut) bytes(name string, fresh bool) ([]byte, error) {
 		return nil, err
 	}
 	n := c.now.nodes[name]
-	replaced := !missing && (n.cut || !bytes.Equal(old, shown[:n.synced]))
+	replaced := !missing && (n.cut || n.over || !bytes.Equal(old, shown[:n.synced]))
 	if replaced && !c.s.happens() {
 		return old, nil
 	}
-	return c.s.tail(shown, n.synced), nil
+	return c.s.tail(n.without(shown), n.synced), nil
+}
+
+// without returns b as it is without what a failed sync lost.
+func (n *node) without(b []byte) []byte {
+	if n.lost.from >= n.lost.to {
+		return b
+	}
+	b = slices.Clone(b)
+	clear(b[n.lost.from:n.lost.to])
+	return b
 }
 
 // slurp returns what a file holds.

@@ -36,7 +36,13 @@ type node struct {
 	synced   int64 // of size, from the start
 	reserved int64 // for it to grow to; less than size counts for nothing
 	cut      bool  // shorter than what is synced under its name
+	over     bool  // other than what is synced, because that was written over
+	lost     span  // bytes that a sync should have made safe, and failed
+	again    span  // bytes that were written over since the last sync
 }
+
+// A span is some bytes of a file, none if to is not after from.
+type span struct{ from, to int64 }
 
 // New returns an empty disk.
 func New() *Disk { return &Disk{mem: vfs.NewCrashableMem(), nodes: map[string]*node{}} }

@@ -15,7 +15,9 @@
 //
 // Every operation is an [Op] with a number, a [Kind] and a name. What [Disk.Before] was given
 // is asked before each: it may cut the power, hold the operation up, or make it fail. [Nth]
-// and [From] make one operation fail, or all from one on. A write that fails writes half.
+// and [From] make one operation fail, or all from one on. A write that fails writes half, and
+// what a sync that fails should have made safe is lost with the power even if a later one
+// succeeds, unless it was written again.
 //
 // [Disk.Limit] makes the disk small: what does not fit is refused with [local.ErrFull].
 // [Disk.Flip] changes one bit of what lies on it.

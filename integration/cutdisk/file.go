@@ -1,6 +1,7 @@
 package cutdisk
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path"
@@ -44,15 +45,45 @@ func (f *file) Write(b []byte) (int, error) {
 	return n, errors.Join(why, err)
 }
 
-// Sync implements [local.File].
-func (f *file) Sync() error {
-	if err := f.d.begin(Sync, f.name, 0); err != nil {
-		return err
-	}
+// WriteAt implements [local.File].
+func (f *file) WriteAt(b []byte, at int64) (int, error) {
+	why := f.d.begin(WriteAt, f.name, len(b))
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
+	if why != nil {
+		b = b[:len(b)/2]
+	}
+	if at+int64(len(b)) > f.n.size {
+		return 0, fmt.Errorf("cutdisk: write %d bytes over %s at %d, but it has %d", len(b), f.name, at, f.n.size)
+	}
+	was := make([]byte, len(b))
+	_, err := f.v.ReadAt(was, at)
+	f.n.over = f.n.over || !bytes.Equal(was, b)
+	f.n.again = span{at, at + int64(len(b))}
+	n, werr := f.v.WriteAt(append([]byte(nil), b...), at)
+	return n, errors.Join(why, err, werr)
+}
+
+// Sync implements [local.File]. What a sync that fails should have made safe is never on the
+// disk, whatever later ones say, unless it is written again: so do systems that take
+// what they could not write for written.
+func (f *file) Sync() error {
+	why := f.d.begin(Sync, f.name, 0)
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if why != nil {
+		if f.n.lost.from >= f.n.lost.to {
+			f.n.lost.from = f.n.synced
+		}
+		f.n.lost.to = f.n.size
+		return why
+	}
 	cut := f.n.cut
-	f.n.synced, f.n.cut = f.n.size, false
+	f.n.synced, f.n.cut, f.n.over = f.n.size, false, false
+	if f.n.again.from <= f.n.lost.from && f.n.again.to >= f.n.lost.to {
+		f.n.lost = span{}
+	}
+	f.n.again = span{}
 	if err := f.v.Sync(); err != nil || !cut {
 		return err
 	}
@@ -112,6 +143,7 @@ func (f *file) Truncate(size int64) error {
 	}
 	old := f.v
 	f.v, f.n.size, f.n.synced, f.n.cut = v, size, min(f.n.synced, size), true
+	f.n.lost.to = min(f.n.lost.to, size)
 	return old.Close()
 }
 

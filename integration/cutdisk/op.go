@@ -23,6 +23,7 @@ const (
 	Lock
 	Read
 	Write
+	WriteAt
 	Sync
 	Reserve
 	Truncate
@@ -31,7 +32,7 @@ const (
 )
 
 var kindNames = [kinds]string{
-	"mkdir", "list", "open", "create", "append", "rename", "remove", "sync dir", "lock", "read", "write", "sync", "reserve", "truncate",
+	"mkdir", "list", "open", "create", "append", "rename", "remove", "sync dir", "lock", "read", "write", "overwrite", "sync", "reserve", "truncate",
 }
 
 // String returns the kind's name.
@@ -39,7 +40,7 @@ func (k Kind) String() string { return kindNames[k] }
 
 // Changes are the kinds of operation that change what is, or what will be found after the
 // power went.
-var Changes = []Kind{MkdirAll, Create, Rename, Remove, SyncDir, Lock, Write, Sync, Truncate}
+var Changes = []Kind{MkdirAll, Create, Rename, Remove, SyncDir, Lock, Write, WriteAt, Sync, Truncate}
 
 // Changes reports whether the kind is one of [Changes].
 func (k Kind) Changes() bool { return slices.Contains(Changes, k) }

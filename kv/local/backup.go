@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -221,10 +222,17 @@ func (frozen) SyncDir(string) error        { return nil }
 // A sink is a file of a frozen file system.
 type sink struct{}
 
-func (sink) Read([]byte) (int, error)    { return 0, io.EOF }
-func (sink) Write(b []byte) (int, error) { return len(b), nil }
-func (sink) Close() error                { return nil }
-func (sink) Sync() error                 { return nil }
-func (sink) Size() (int64, error)        { return 0, nil }
-func (sink) Reserve(int64) error         { return nil }
-func (sink) Truncate(int64) error        { return nil }
+func (sink) Read([]byte) (int, error)               { return 0, io.EOF }
+func (sink) Write(b []byte) (int, error)            { return len(b), nil }
+func (sink) WriteAt(b []byte, _ int64) (int, error) { return len(b), nil }
+func (sink) Close() error                           { return nil }
+func (sink) Sync() error                            { return nil }
+func (sink) Size() (int64, error)                   { return 0, nil }
+func (sink) Reserve(int64) error                    { return nil }
+func (sink) Truncate(int64) error                   { return nil }
+
+// IsBackup reports whether a file that begins like this is a backup, of whatever format.
+func IsBackup(head []byte) bool { return bytes.HasPrefix(head, []byte(backupMagic)) }
+
+// Hint says what can be done; the error's text ends with it.
+func (e *DamageError) Hint() string { return e.Advice }

@@ -212,6 +212,15 @@ func (h *handle) Read(b []byte) (int, error) { return h.r.Read(b) }
 func (h *handle) Close() error               { return nil }
 func (h *handle) Reserve(int64) error        { return errors.ErrUnsupported }
 
+func (h *handle) WriteAt(b []byte, at int64) (int, error) {
+	h.d.mu.Lock()
+	defer h.d.mu.Unlock()
+	if err := h.d.change(); err != nil {
+		return 0, err
+	}
+	return copy(h.n.data[at:], b), nil
+}
+
 func (h *handle) Truncate(size int64) error {
 	h.d.mu.Lock()
 	defer h.d.mu.Unlock()

@@ -37,7 +37,10 @@ type File interface {
 	io.Reader
 	io.Writer
 	io.Closer
-	// Sync returns once what was written is on disk.
+	// WriteAt writes over what is there; the next Write goes after the end all the same.
+	io.WriterAt
+	// Sync returns once what was written is on disk. After an error it is not, and what
+	// a later Sync says does not make it so.
 	Sync() error
 	Size() (int64, error)
 	// Reserve sees to it that the file can grow to size bytes without a disk that is full
@@ -96,9 +99,21 @@ func (f osFile) Write(b []byte) (int, error) {
 	return n, full(err)
 }
 
-func (f osFile) Sync() error               { return full(syncFile(f.File)) }
-func (f osFile) Reserve(size int64) error  { return full(reserve(f.File, size)) }
-func (f osFile) Truncate(size int64) error { return full(f.File.Truncate(size)) }
+func (f osFile) WriteAt(b []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(b, at)
+	return n, full(err)
+}
+
+func (f osFile) Sync() error              { return syncFile(f.File) }
+func (f osFile) Reserve(size int64) error { return full(reserve(f.File, size)) }
+
+func (f osFile) Truncate(size int64) error {
+	if err := f.File.Truncate(size); err != nil {
+		return full(err)
+	}
+	_, err := f.Seek(size, io.SeekStart)
+	return err
+}
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()
@@ -128,8 +143,7 @@ func (osFS) Open(name string) (File, error) {
 }
 
 func (osFS) Create(name string) (File, error) {
-	// Each write goes to the end, wherever that is after the file was truncated.
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, full(err)
 	}
@@ -137,16 +151,19 @@ func (osFS) Create(name string) (File, error) {
 }
 
 func (osFS) Append(name string) (File, error) {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return osFile{f}, nil
 }
 
 func (osFS) Rename(from, to string) error { return full(os.Rename(from, to)) }
 func (osFS) Remove(name string) error     { return os.Remove(name) }
-func (osFS) SyncDir(dir string) error     { return full(syncDir(dir)) }
+func (osFS) SyncDir(dir string) error     { return syncDir(dir) }
 
 func (osFS) Lock(name string) (io.Closer, error) {
 	f, err := lockFile(name)

@@ -17,7 +17,7 @@ import (
 // lockName is the file whose lock makes a folder one engine's.
 const lockName = "lock"
 
-const restoreAdvice = "restore the folder from a backup, or, to give up everything written from there on, move this file and all later ones of the log away"
+const restoreAdvice = "restore the folder from a backup, or, to give up everything written from there on, move this file, all later ones of the log and " + tipName + " away"
 
 // openDir opens the store in a folder.
 func openDir(ctx context.Context, opts Options) (*Engine, error) {
@@ -237,7 +237,7 @@ func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last 
 	s, problem := parseSegment(data)
 	switch {
 	case problem != "" && last && len(data) <= headerBytes && j.tip.first != first:
-		l.mend = func() error { return j.removeTorn(name, len(data)) }
+		l.mend = func() error { return j.removeBegun(name) }
 		return 0, nil
 	case problem != "":
 		return damage(0, problem)
@@ -247,7 +247,7 @@ func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last 
 		return 0, &DamageError{name, 0, fmt.Sprintf("revisions %d to %d are missing before it", l.next, first-1),
 			"put back the files of the log that were taken away"}
 	}
-	whole, problem, err := j.frames(l, s, data)
+	end, whole, problem, err := j.frames(l, s, data)
 	if err != nil {
 		return damage(whole, err.Error())
 	}
@@ -259,50 +259,65 @@ func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last 
 	if problem, at := j.tip.fits(s, int64(whole)); problem != "" {
 		return damage(int(at), problem)
 	}
+	if whole == headerBytes && j.tip.first < first {
+		// Whether its name is on disk nobody knows: the next append makes it anew.
+		l.mend = func() error { return j.removeBegun(name) }
+		return 0, nil
+	}
 	if last && !closed {
-		l.mend = func() error { return j.trim(name, len(data), whole, problem) }
+		l.mend = func() error { return j.settle(name, data, whole, end, problem) }
 	}
 	j.segment = s
 	return int64(whole), nil
 }
 
-// frames loads the frames of a segment, up to the first that is not whole, and returns where
-// that begins and what is wrong with it. The error is about what a good frame holds.
-func (j *journal) frames(l *loader, s segment, data []byte) (whole int, problem string, err error) {
-	for off := headerBytes; off < len(data); {
-		f, size, problem := parseFrame(data[off:], s)
+// frames loads the frames of a segment. It returns where the last begins that is whole, where that
+// ends, and what is wrong with what follows. The error is about what a good frame holds.
+func (j *journal) frames(l *loader, s segment, data []byte) (end, whole int, problem string, err error) {
+	end, whole = headerBytes, headerBytes
+	for whole < len(data) {
+		f, size, problem := parseFrame(data[whole:], s)
 		if problem != "" {
-			return off, problem, nil
+			return end, whole, problem, nil
 		}
 		if err := l.frame(f); err != nil {
-			return off, "", err
+			return end, whole, "", err
 		}
-		off += size
+		end, whole = whole, whole+size
 	}
-	return len(data), "", nil
+	return end, whole, "", nil
 }
 
-// trim ends the last segment of a store that was not closed, which has size bytes, after what
-// is whole in it. What follows that was being written when the process or the machine
-// stopped, and so was never acknowledged. Room that was reserved is given back.
-func (j *journal) trim(name string, size, whole int, problem string) error {
+// settle makes the last segment of a store that was not closed safe to go on from, before
+// anybody reads what is in it. What follows after its whole frames was being written when the
+// process or the machine stopped, and so was never acknowledged: it is cut off. Or the last
+// frame, which begins at end, was read from memory that may not be on disk, and never
+// will be if an fsync failed before: it is written again. Room that was reserved is given back.
+func (j *journal) settle(name string, data []byte, whole, end int, problem string) error {
+	if whole < len(data) {
+		j.opts.Logger.Warn("a group of commits was being written when the store stopped, and was not acknowledged; it is cut off",
+			"file", name, "offset", whole, "bytes", len(data)-whole, "problem", problem)
+	} else {
+		j.opts.Logger.Info("the store was not closed after it was last written to; nothing is missing", "file", name)
+	}
 	f, err := j.opts.FS.Append(name)
 	if err != nil {
 		return err
 	}
-	err = f.Truncate(int64(whole))
-	if whole == size {
-		j.opts.Logger.Info("the store was not closed after it was last written to; nothing is missing", "file", name)
-		return errors.Join(err, f.Close())
+	_, err = f.WriteAt(data[end:whole], int64(end))
+	if err == nil {
+		err = f.Truncate(int64(whole))
 	}
-	j.opts.Logger.Warn("a group of commits was being written when the store stopped, and was not acknowledged; it is cut off",
-		"file", name, "offset", whole, "bytes", size-whole, "problem", problem)
-	return errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = f.Sync()
+	}
+	// The tip may have been read from memory, too.
+	return errors.Join(err, f.Close(), j.opts.FS.SyncDir(j.opts.Dir))
 }
 
-// removeTorn removes a segment whose head was being written when the machine stopped.
-func (j *journal) removeTorn(name string, size int) error {
-	j.opts.Logger.Warn("a file of the log was being begun when the store stopped, and holds nothing; it is removed", "file", name, "bytes", size)
+// removeBegun removes a segment that was being begun when the store stopped.
+func (j *journal) removeBegun(name string) error {
+	j.opts.Logger.Info("a file of the log had been begun when the store stopped, and holds nothing; it is removed", "file", name)
 	return errors.Join(j.opts.FS.Remove(name), j.opts.FS.SyncDir(j.logDir()))
 }
 
