@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -94,7 +93,7 @@ func openEngine(ctx context.Context, c Config) (*local.Engine, error) {
 		Memory: c.Engine == EngineMemory, HistoryDuration: c.HistoryDuration, HistorySize: c.HistorySize, Logger: c.Logger,
 	}
 	if !o.Memory {
-		o.Dir = filepath.Join(c.DataDir, "store")
+		o.Dir = storeDir(c.DataDir)
 	}
 	return local.Open(ctx, o)
 }

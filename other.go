@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawl-dev/pawl/internal/server/discovery"
 	"github.com/pawl-dev/pawl/internal/server/health"
 	"github.com/pawl-dev/pawl/internal/server/openapi"
+	"github.com/pawl-dev/pawl/internal/server/upkeep"
 )
 
 // other serves what is no resource.
@@ -34,6 +36,9 @@ func (p *parts) other() http.Handler {
 	build, _ := debug.ReadBuildInfo() // nil is fine
 	mux.Handle("/version", health.Version(health.VersionOf(p.config.Version, build)))
 	mux.Handle("/metrics", health.Metrics(p.metrics()))
+	kept := keptStore{Engine: p.engine, parts: p}
+	mux.Handle(upkeep.BackupPath, upkeep.Backup(kept, p.config.Logger))
+	mux.Handle(upkeep.CompactPath, upkeep.Compact(kept, p.config.Logger, time.Now))
 	mux.Handle("/{$}", health.Index(p.paths))
 	return mux
 }
@@ -53,7 +58,7 @@ func (p *parts) metrics() *prometheus.Registry {
 
 // paths are those that the index lists (rule H39).
 func (p *parts) paths() []string {
-	paths := strings.Fields("/api /api/v1 /apis /healthz /livez /metrics /openapi/v2 /openapi/v3 /readyz /version")
+	paths := strings.Fields("/api /api/v1 /apis /healthz /livez /metrics /openapi/v2 /openapi/v3 /pawl/backup /pawl/compact /readyz /version")
 	for _, g := range p.catalogue.Catalogue().Groups() {
 		if g.Name == "" {
 			continue

@@ -24,9 +24,11 @@ const (
 
 // A process is what the command has of the world. Nothing here is used by another way.
 type process struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	signals        func() <-chan os.Signal // those that ask for an end, which from then on do not bring it
 	started        time.Time
+	clock          func() time.Time
 	build          func() (*debug.BuildInfo, bool)
 	version        string // of the release, "" if this is none
 	start          starter
@@ -68,14 +70,54 @@ func (f *failure) Unwrap() error { return f.err }
 
 // ran makes a command's error a failure.
 func ran(do func(*cobra.Command) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, _ []string) error {
-		err := do(cmd)
+	return ranWith(func(cmd *cobra.Command, _ []string) error { return do(cmd) })
+}
+
+// ranWith does what ran does for a command with arguments.
+func ranWith(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := do(cmd, args)
 		var failed *failure
 		if err == nil || errors.As(err, &failed) {
 			return err
 		}
 		return &failure{err, exitFailure}
 	}
+}
+
+// untilSignal returns a context that ends with a signal, and what makes of how the work ended the
+// error of a command that was ended by one.
+func (p process) untilSignal(ctx context.Context) (context.Context, func(error) error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := p.signals()
+	go func() {
+		select {
+		case sig := <-signals:
+			cancel(&interrupted{sig})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func(err error) error {
+		var by *interrupted
+		if errors.As(context.Cause(ctx), &by) && err != nil {
+			err = &failure{by, codeOf(by.sig)}
+		}
+		cancel(nil)
+		return err
+	}
+}
+
+// interrupted is the cause of an end by a signal.
+type interrupted struct{ sig os.Signal }
+
+func (i *interrupted) Error() string { return fmt.Sprintf("ended by a signal (%v)", i.sig) }
+
+// codeOf is the code that shells give to an end by a signal.
+func codeOf(sig os.Signal) int {
+	if n, ok := sig.(syscall.Signal); ok {
+		return exitSignal + int(n)
+	}
+	return exitFailure
 }
 
 // hintOf returns what an error says can be done about it, "" if it does not say.
@@ -129,7 +171,7 @@ A write that was made against an older version is refused, and told what changed
 		DisableSuggestions:         true, // ours are hints
 		SuggestionsMinimumDistance: 2,
 	}
-	root.AddCommand(newServe(p), newVersion(p))
+	root.AddCommand(newServe(p), newBackup(p), newRestore(p), newCheck(p), newCompact(p), newVersion(p))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
@@ -149,6 +191,34 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return &usageError{fmt.Sprintf("%q takes no arguments, but got %q", cmd.CommandPath(), args[0]), seeHelp(cmd)}
+}
+
+// exactly refuses anything but one argument of each name.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return &usageError{fmt.Sprintf("%q needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " and ")), seeHelp(cmd)}
+		case len(args) > len(names):
+			return &usageError{fmt.Sprintf("%q takes %s, but got %q besides", cmd.CommandPath(), strings.Join(names, " and "), args[len(names)]), seeHelp(cmd)}
+		}
+		return nil
+	}
+}
+
+// atMost refuses more than n arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		return &usageError{fmt.Sprintf("%q takes no more than %s, but got %q besides", cmd.CommandPath(), counted(int64(n), "argument", "arguments"), args[n]), seeHelp(cmd)}
+	}
+}
+
+// folders completes names of folders.
+func folders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // knownCommand refuses arguments to a command that only has subcommands.

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/pawl-dev/pawl"
 )
@@ -22,9 +23,10 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	os.Exit(run(context.Background(), process{
-		stdout: os.Stdout, stderr: os.Stderr,
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		signals: catchSignals,
 		started: startedAt(),
+		clock:   time.Now,
 		build:   debug.ReadBuildInfo,
 		version: version,
 		start:   start,

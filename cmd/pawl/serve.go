@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -215,9 +214,5 @@ func stop(srv server, signals <-chan os.Signal, logger *slog.Logger) error {
 
 // atOnce is the end by a second signal, with the code that shells give to such an end.
 func atOnce(sig os.Signal) error {
-	code := exitFailure
-	if n, ok := sig.(syscall.Signal); ok {
-		code = exitSignal + int(n)
-	}
-	return &failure{fmt.Errorf("ended at once by a second signal (%v): requests under way were cut off", sig), code}
+	return &failure{fmt.Errorf("ended at once by a second signal (%v): requests under way were cut off", sig), codeOf(sig)}
 }

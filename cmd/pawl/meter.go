@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// A meter tells people how a long piece of work gets on: nothing in the first second, and
+// then ever more rarely.
+type meter struct {
+	out  io.Writer
+	what string // is being done
+	unit func(int64) string
+	now  func() time.Time
+
+	mu   sync.Mutex // guards what follows
+	next time.Time  // when there is something to say
+	step time.Duration
+}
+
+// The first step of a meter, and the longest.
+const (
+	meterAfter = time.Second
+	meterMax   = 10 * time.Second
+)
+
+func newMeter(out io.Writer, what string, unit func(int64) string, now func() time.Time) *meter {
+	return &meter{out: out, what: what, unit: unit, now: now, next: now().Add(meterAfter), step: meterAfter}
+}
+
+// tell says how much is done, if it is time to.
+func (m *meter) tell(done, total int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	if now.Before(m.next) || total <= 0 {
+		return
+	}
+	fmt.Fprintf(m.out, "%s: %d%% of %s\n", m.what, done*100/total, m.unit(total))
+	m.next = now.Add(m.step)
+	m.step = min(2*m.step, meterMax)
+}
+
+// sized writes a number of bytes for people.
+func sized(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	value, name := float64(n)/unit, "KiB"
+	for _, bigger := range []string{"MiB", "GiB", "TiB"} {
+		if value < unit {
+			break
+		}
+		value, name = value/unit, bigger
+	}
+	return fmt.Sprintf("%.1f %s", value, name)
+}
+
+// objects writes a number of objects for people.
+func objects(n int64) string { return counted(n, "object", "objects") }
+
+func counted(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + many
+}
+
+// grouped writes a number with its thousands apart.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
