@@ -6,14 +6,17 @@ import (
 )
 
 // Plain says that metadata is as the library would write it if it read it into an ObjectMeta first: every
-// field known and of its type, and none that would be left out for being empty (rule C50).
-func Plain(metadata any) bool {
+// field known and of its type, and none that would be left out for being empty (rule C50). Known says
+// of a fieldsV1 that it is known to hold objects and nothing else, so that nobody has to go through it.
+func Plain(metadata any, known func(map[string]any) bool) bool {
 	m, ok := metadata.(map[string]any)
-	if !ok {
-		return false
-	}
+	return ok && plain(m, func(m map[string]any) bool { return known(m) || isFields(m) })
+}
+
+// plain says whether metadata is, but for the fieldsV1 in it, of which fields says so.
+func plain(m map[string]any, fields func(map[string]any) bool) bool {
 	for name, value := range m {
-		if !plainField(name, value) {
+		if !plainField(name, value, fields) {
 			return false
 		}
 	}
@@ -21,16 +24,17 @@ func Plain(metadata any) bool {
 }
 
 // Tidy makes metadata plain, in place, if nothing is in the way but fields that are known and empty: they
-// are left out. If more is, it says so and does nothing.
-func Tidy(metadata any) bool {
+// are left out. If more is, it says so and does nothing. Known is as for [Plain].
+func Tidy(metadata any, known func(map[string]any) bool) bool {
 	m, ok := metadata.(map[string]any)
 	if !ok {
 		return false
 	}
+	fields := func(m map[string]any) bool { return known(m) || isFields(m) }
 	empty := false
 	for name, value := range m {
 		switch {
-		case plainField(name, value):
+		case plainField(name, value, fields):
 		case isEmpty(name, value):
 			empty = true
 		default:
@@ -62,7 +66,7 @@ func isEmpty(name string, value any) bool {
 	return false
 }
 
-func plainField(name string, value any) bool {
+func plainField(name string, value any, fields func(map[string]any) bool) bool {
 	switch name {
 	case "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion":
 		return isText(value)
@@ -81,7 +85,7 @@ func plainField(name string, value any) bool {
 	case "ownerReferences":
 		return each(value, isReference)
 	case "managedFields":
-		return each(value, isEntry)
+		return each(value, func(v any) bool { return isEntry(v, fields) })
 	}
 	return false
 }
@@ -152,8 +156,8 @@ func isReference(value any) bool {
 	return needed == 4
 }
 
-// isEntry is about an entry of managedFields.
-func isEntry(value any) bool {
+// isEntry is about an entry of managedFields, whose fieldsV1 is as fields says.
+func isEntry(value any, fields func(map[string]any) bool) bool {
 	m, ok := value.(map[string]any)
 	if !ok {
 		return false
@@ -165,7 +169,9 @@ func isEntry(value any) bool {
 		case "time":
 			ok = isTime(v)
 		case "fieldsV1":
-			ok = isFields(v)
+			var m map[string]any
+			m, ok = v.(map[string]any)
+			ok = ok && fields(m)
 		default:
 			ok = false
 		}
@@ -176,14 +182,10 @@ func isEntry(value any) bool {
 	return true
 }
 
-// isFields says whether value holds objects and nothing else.
-func isFields(value any) bool {
-	m, ok := value.(map[string]any)
-	if !ok {
-		return false
-	}
+// isFields says whether m holds objects and nothing else.
+func isFields(m map[string]any) bool {
 	for _, v := range m {
-		if !isFields(v) {
+		if below, ok := v.(map[string]any); !ok || !isFields(below) {
 			return false
 		}
 	}

@@ -12,18 +12,23 @@ import (
 // 10,000 levels; real objects have twenty.
 const depthMax = 200
 
-// Most objects have no more fields, and most arrays no more items. Those that have more cost garbage.
+// Most objects have no more fields than namesMost, and while one is read there are no more fields and
+// items about that wait for the end of what they are in. Those that have more cost garbage.
 const (
-	namesMost = 16
-	itemsMost = 8
+	namesMost   = 16
+	membersMost = 64
+	itemsMost   = 32
 )
 
 // Decode reads a JSON object. Numbers are int64 if they are written as such and fit, float64 if
 // not. Duplicates are the library's findings about fields that come more than once, the
 // last of which counts; none is no error. Null is a nil map, and anything else than an object an error.
 func Decode(data []byte) (object map[string]any, duplicates []error, err error) {
-	d := decoder{data: data}
-	if object, ok := d.document(); ok && !d.duplicate {
+	return decode(data, nil)
+}
+
+func decode(data []byte, trees *Trees) (object map[string]any, duplicates []error, err error) {
+	if object, duplicate, ok := read(data, trees); ok && !duplicate {
 		return object, nil, nil
 	}
 	object = map[string]any{}
@@ -32,9 +37,10 @@ func Decode(data []byte) (object map[string]any, duplicates []error, err error) 
 }
 
 // DecodeLast is [Decode] for who does not want to know of duplicates.
-func DecodeLast(data []byte) (map[string]any, error) {
-	d := decoder{data: data}
-	if object, ok := d.document(); ok {
+func DecodeLast(data []byte) (map[string]any, error) { return decodeLast(data, nil) }
+
+func decodeLast(data []byte, trees *Trees) (map[string]any, error) {
+	if object, _, ok := read(data, trees); ok {
 		return object, nil
 	}
 	object := map[string]any{}
@@ -50,15 +56,49 @@ type decoder struct {
 	depth     int
 	duplicate bool   // some field came more than once
 	room      []byte // of strings that had to be unquoted
+
+	// What has been read of the objects and arrays that are not at their end yet: those further out
+	// lie below. (On the stack of each call they would cost more than the reading.)
+	openMembers []member
+	openItems   []any
+
+	trees *Trees
+	in    place
 }
 
-// document reads an object with nothing after it.
-func (d *decoder) document() (map[string]any, bool) {
-	if d.skip() != '{' {
-		return nil, false
+// A place is one where something is to be remembered.
+type place uint8
+
+const (
+	elsewhere place = iota
+	inMetadata
+	inManagedFields
+)
+
+// step says where the value of a member is, from where the member is.
+func (d *decoder) step(name string) place {
+	switch {
+	case d.trees == nil:
+	case d.in == inManagedFields:
+		return inManagedFields
+	case d.depth == 1 && name == "metadata":
+		return inMetadata
+	case d.depth == 2 && d.in == inMetadata && name == "managedFields":
+		return inManagedFields
 	}
-	object, ok := d.object()
-	return object, ok && d.skip() == end
+	return elsewhere
+}
+
+// read reads an object with nothing after it, and says whether a field came twice.
+func read(data []byte, trees *Trees) (object map[string]any, duplicate, ok bool) {
+	var members [membersMost]member
+	var items [itemsMost]any
+	d := decoder{data: data, trees: trees, openMembers: members[:0], openItems: items[:0]}
+	if d.skip() != '{' {
+		return nil, false, false
+	}
+	object, ok = d.object()
+	return object, d.duplicate, ok && d.skip() == end
 }
 
 // end is what follows the last byte. As a byte of the text it would be an error everywhere
@@ -128,8 +168,7 @@ func (d *decoder) object() (map[string]any, bool) {
 		d.leave()
 		return map[string]any{}, true
 	}
-	var room [namesMost]member
-	members := room[:0]
+	from := len(d.openMembers)
 	for {
 		if d.skip() != '"' {
 			return nil, false
@@ -138,21 +177,59 @@ func (d *decoder) object() (map[string]any, bool) {
 		if !ok || !d.colon() {
 			return nil, false
 		}
-		value, ok := d.value()
+		value, ok := d.valueOf(name)
 		if !ok {
 			return nil, false
 		}
-		members = append(members, member{name, value})
+		d.openMembers = append(d.openMembers, member{name, value})
 		switch d.skip() {
 		case ',':
 			d.at++
 		case '}':
 			d.leave()
-			return d.objectOf(members), true
+			object := d.objectOf(d.openMembers[from:])
+			d.openMembers = d.openMembers[:from]
+			return object, true
 		default:
 			return nil, false
 		}
 	}
+}
+
+// valueOf reads the value of the member called name.
+func (d *decoder) valueOf(name string) (value any, ok bool) {
+	was := d.in
+	d.in = d.step(name)
+	if d.in == inManagedFields && d.depth == entryDepth && name == "fieldsV1" && d.skip() == '{' {
+		value, ok = d.fields()
+	} else {
+		value, ok = d.value()
+	}
+	d.in = was
+	return value, ok
+}
+
+// entryDepth is how deep the entries of managedFields are.
+const entryDepth = 4
+
+// fields reads the fieldsV1 of an entry of managedFields: those of a text that is remembered are
+// not made again.
+func (d *decoder) fields() (any, bool) {
+	n, ok := extent(d.data[d.at:])
+	if !ok {
+		return nil, false
+	}
+	text := d.data[d.at : d.at+n]
+	if tree, ok := d.trees.tree(text); ok {
+		d.at += n
+		return tree, true
+	}
+	end := d.at + n
+	tree, ok := d.object()
+	if ok && d.at == end && !d.duplicate {
+		tree = d.trees.add(text, tree)
+	}
+	return tree, ok
 }
 
 // A member is a field of an object. Fields are gathered before a map is made for them, of
@@ -179,20 +256,21 @@ func (d *decoder) array() ([]any, bool) {
 		d.leave()
 		return []any{}, true
 	}
-	var room [itemsMost]any
-	array := room[:0]
+	from := len(d.openItems)
 	for {
 		value, ok := d.value()
 		if !ok {
 			return nil, false
 		}
-		array = append(array, value)
+		d.openItems = append(d.openItems, value)
 		switch d.skip() {
 		case ',':
 			d.at++
 		case ']':
 			d.leave()
-			return slices.Clone(array), true
+			array := slices.Clone(d.openItems[from:])
+			d.openItems = d.openItems[:from]
+			return array, true
 		default:
 			return nil, false
 		}

@@ -43,6 +43,7 @@ func AppendMembers(dst []byte, object map[string]any, except ...string) ([]byte,
 type encoder struct {
 	out   []byte
 	depth int
+	trees *Trees
 }
 
 func (e *encoder) value(value any) error {
@@ -90,7 +91,7 @@ func (e *encoder) object(object map[string]any) error {
 		e.out = append(e.out, separator)
 		e.out = AppendString(e.out, name)
 		e.out = append(e.out, ':')
-		if err := e.value(object[name]); err != nil {
+		if err := e.valueOf(name, object[name]); err != nil {
 			return err
 		}
 		separator = ','
@@ -101,6 +102,19 @@ func (e *encoder) object(object map[string]any) error {
 	e.out = append(e.out, '}')
 	e.depth--
 	return nil
+}
+
+// valueOf appends the value of the member called name.
+func (e *encoder) valueOf(name string, value any) error {
+	if e.trees != nil && name == "fieldsV1" {
+		if tree, ok := value.(map[string]any); ok {
+			if text, ok := e.trees.text(tree); ok {
+				e.out = append(e.out, text...)
+				return nil
+			}
+		}
+	}
+	return e.value(value)
 }
 
 func (e *encoder) array(array []any) error {

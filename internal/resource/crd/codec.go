@@ -33,7 +33,7 @@ func (c *codec) Encode(obj runtime.Object) ([]byte, storage.Fingerprint, error) 
 		data, err := c.encodeConverted(u)
 		return data, storage.Unfit, err
 	}
-	data, err := encode(c.gvk(c.storage), u.Object)
+	data, err := encode(c.gvk(c.storage), u.Object, c.trees)
 	if err != nil {
 		return nil, storage.Unfit, err
 	}
@@ -50,7 +50,7 @@ func (c *codec) encodeConverted(u *unstructured.Unstructured) ([]byte, error) {
 	if err := c.schemas[c.storage].prune(content); err != nil {
 		return nil, err
 	}
-	return encode(c.gvk(c.storage), content)
+	return encode(c.gvk(c.storage), content, c.trees)
 }
 
 // defaulted says whether u holds all its defaults.
@@ -71,7 +71,7 @@ func (c *codec) defaulted(u *unstructured.Unstructured) (bool, error) {
 // and defaults; another version then takes what it knows of that, and no more. Its own
 // defaults fill in what clients send in it, not what it reads: so the reference does.
 func (c *codec) Decode(data []byte) (runtime.Object, error) {
-	content, err := objectjson.DecodeLast(data)
+	content, err := c.trees.DecodeLast(data)
 	if err != nil {
 		return nil, err
 	}

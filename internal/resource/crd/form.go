@@ -34,7 +34,7 @@ func (f *form) Patches() []string {
 // Decode finds duplicate fields first, then unknown ones: in metadata, in the
 // schema, in the metadata of embedded objects.
 func (f *form) Decode(data []byte) (runtime.Object, []string, error) {
-	content, duplicates, err := objectjson.Decode(data)
+	content, duplicates, err := f.schema.trees.Decode(data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,12 +55,23 @@ func (f *form) Decode(data []byte) (runtime.Object, []string, error) {
 	return &unstructured.Unstructured{Object: content}, findings, nil
 }
 
+// Fits says that encoding obj and decoding that would leave it as it is, with no findings. It is
+// certain if it says so, and not if it does not.
+func (f *form) Fits(obj runtime.Object) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || u.GroupVersionKind() != f.gvk {
+		return false
+	}
+	st, err := f.schema.structural()
+	return err == nil && st.fits(u.Object, f.schema.trees)
+}
+
 func (f *form) Encode(obj runtime.Object) ([]byte, error) {
 	u, err := asUnstructured(obj)
 	if err != nil {
 		return nil, err
 	}
-	return encode(f.gvk, u.Object)
+	return encode(f.gvk, u.Object, f.schema.trees)
 }
 
 func asUnstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
@@ -73,7 +84,7 @@ func asUnstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
 
 // encode writes content as JSON that begins with apiVersion, kind and metadata, the
 // first two as gvk says.
-func encode(gvk schema.GroupVersionKind, content map[string]any) ([]byte, error) {
+func encode(gvk schema.GroupVersionKind, content map[string]any, trees *objectjson.Trees) ([]byte, error) {
 	metadata := content["metadata"]
 	if metadata == nil {
 		metadata = map[string]any{}
@@ -84,7 +95,7 @@ func encode(gvk schema.GroupVersionKind, content map[string]any) ([]byte, error)
 	out = append(out, `,"kind":`...)
 	out = objectjson.AppendString(out, gvk.Kind)
 	out = append(out, `,"metadata":`...)
-	out, err := objectjson.Append(out, metadata)
+	out, err := trees.Append(out, metadata)
 	if err != nil {
 		return nil, err
 	}

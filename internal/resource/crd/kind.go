@@ -13,6 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/pawl-dev/pawl/internal/objectjson"
 	"github.com/pawl-dev/pawl/internal/resource"
 	"github.com/pawl-dev/pawl/registry"
 	"github.com/pawl-dev/pawl/storage"
@@ -49,10 +50,11 @@ type definition struct {
 	names   apiextensionsv1.CustomResourceDefinitionNames
 	storage string // the storage version
 	schemas map[string]*versionSchema
+	trees   *objectjson.Trees // of the managedFields of its objects
 }
 
 func newDefinition(def *apiextensionsv1.CustomResourceDefinition) *definition {
-	d := &definition{CustomResourceDefinition: def, names: def.Status.AcceptedNames, schemas: map[string]*versionSchema{}}
+	d := &definition{CustomResourceDefinition: def, names: def.Status.AcceptedNames, schemas: map[string]*versionSchema{}, trees: &objectjson.Trees{}}
 	if d.names.Kind == "" {
 		d.names = def.Spec.Names
 	}
@@ -65,7 +67,7 @@ func newDefinition(def *apiextensionsv1.CustomResourceDefinition) *definition {
 		if v.Schema != nil {
 			props = v.Schema.OpenAPIV3Schema
 		}
-		d.schemas[v.Name] = newVersionSchema(d.gvk(v.Name).String(), props)
+		d.schemas[v.Name] = newVersionSchema(d.gvk(v.Name).String(), props, d.trees)
 	}
 	return d
 }

@@ -17,6 +17,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/pawl-dev/pawl/internal/metadata"
+	"github.com/pawl-dev/pawl/internal/objectjson"
 	"github.com/pawl-dev/pawl/internal/resource/crd/certain"
 	"github.com/pawl-dev/pawl/storage"
 )
@@ -29,6 +30,7 @@ type versionSchema struct {
 	status      func() (*validator, error)     // of its status; nil if the schema says nothing of it
 	rules       func() (*cel.Validator, error) // nil if there are none
 	fingerprint func() (storage.Fingerprint, error)
+	trees       *objectjson.Trees // of managedFields
 }
 
 // A structure is what is needed to read an object.
@@ -57,9 +59,9 @@ func newValidator(in *apiextensions.JSONSchemaProps) (*validator, error) {
 const readRevision = 1
 
 // newVersionSchema prepares the schema of one version of the resource called id. Props may be nil.
-func newVersionSchema(id string, props *apiextensionsv1.JSONSchemaProps) *versionSchema {
+func newVersionSchema(id string, props *apiextensionsv1.JSONSchemaProps, trees *objectjson.Trees) *versionSchema {
 	internal := sync.OnceValues(func() (*apiextensions.JSONSchemaProps, error) { return internalSchema(props) })
-	s := &versionSchema{}
+	s := &versionSchema{trees: trees}
 	s.structural = sync.OnceValues(func() (*structure, error) {
 		in, err := internal()
 		if err != nil {
@@ -147,7 +149,7 @@ const (
 // same schema, is only looked at.
 func (v *versionSchema) shape(obj map[string]any, from source) (unknown []string, err error) {
 	st, err := v.structural()
-	if err != nil || st.fill(obj, from) {
+	if err != nil || st.fill(obj, from, v.trees) {
 		return nil, err
 	}
 	return st.reshape(obj, from)
@@ -186,10 +188,10 @@ func (s *structure) reshape(obj map[string]any, from source) (unknown []string, 
 
 // fill fills in what obj lacks and drops what says nothing, in place, and says whether that was all
 // it needed. If not, it did nothing.
-func (s *structure) fill(obj map[string]any, from source) bool {
+func (s *structure) fill(obj map[string]any, from source, trees *objectjson.Trees) bool {
 	meta, found := obj["metadata"]
 	order := s.quick.Order(obj)
-	if order == certain.Disorder || found && !metadata.Tidy(meta) {
+	if order == certain.Disorder || found && !metadata.Tidy(meta, trees.Knows) {
 		return false
 	}
 	if m, ok := meta.(map[string]any); ok && from == store && m["generation"] == nil {
@@ -200,6 +202,19 @@ func (s *structure) fill(obj map[string]any, from source) bool {
 	}
 	if order != certain.Full {
 		defaulting.Default(obj, s.Structural)
+	}
+	return true
+}
+
+// fits says that obj is as it would be read if it were written.
+func (s *structure) fits(obj map[string]any, trees *objectjson.Trees) bool {
+	if s.quick.Order(obj) != certain.Full || !metadata.Plain(obj["metadata"], trees.Knows) {
+		return false
+	}
+	for name, value := range obj {
+		if name != "metadata" && !objectjson.Stable(value) {
+			return false
+		}
 	}
 	return true
 }

@@ -43,7 +43,7 @@ func TestShapingIsTheSameQuicklyAndThoroughly(t *testing.T) {
 		disturb(r, u)
 		for _, from := range []source{client, store} {
 			a, b := runtime.DeepCopyJSON(u), runtime.DeepCopyJSON(u)
-			if st.fill(runtime.DeepCopyJSON(u), from) {
+			if st.fill(runtime.DeepCopyJSON(u), from, nil) {
 				quick++
 			}
 			gotUnknown, gotErr := schema.shape(a, from)
