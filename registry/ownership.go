@@ -117,7 +117,7 @@ func equalObjects(a, b runtime.Object) bool {
 	au, aok := a.(*unstructured.Unstructured)
 	bu, bok := b.(*unstructured.Unstructured)
 	if aok && bok {
-		return reflect.DeepEqual(au.Object, bu.Object)
+		return objectjson.EqualObjects(au.Object, bu.Object)
 	}
 	return equality.Semantic.DeepEqual(a, b)
 }

@@ -22,7 +22,7 @@ import (
 // anew. It owns current and may change it; what it returns is the store's.
 type Desire func(ctx context.Context, current runtime.Object) (runtime.Object, error)
 
-// Exactly is the [Desire] for obj itself, whatever exists: a PUT.
+// Exactly is the [Desire] for obj itself, whatever exists.
 func Exactly(obj runtime.Object) Desire {
 	return func(context.Context, runtime.Object) (runtime.Object, error) { return obj.DeepCopyObject(), nil }
 }
@@ -37,6 +37,9 @@ type UpdateOptions struct {
 	// Patch says that desire changes what exists, rather than putting an object in its place:
 	// that is how a conflict tells which fields the write touches.
 	Patch bool
+	// Reads says that desire only reads current, and returns nothing of it that may be changed: it
+	// need not be copied then.
+	Reads bool
 	// Owned leaves managedFields as they are: desire has seen to them, as a server-side apply
 	// does, or the loop of a server leaves no trace there.
 	Owned bool
@@ -61,10 +64,13 @@ func (s *Store) Update(ctx context.Context, namespace, name string, desire Desir
 	return s.update(ctx, &update{store: s, namespace: namespace, name: name, desire: desire, o: o})
 }
 
-// Replace puts obj in the place of what exists, whatever that is: it is Update with [Exactly]
-// obj, and costs less.
-func (s *Store) Replace(ctx context.Context, namespace, name string, obj runtime.Object, o UpdateOptions) (Updated, error) {
-	return s.update(ctx, &update{store: s, namespace: namespace, name: name, wanted: obj, o: o})
+// Replace puts an object in the place of what exists, whatever that is: a PUT. Fresh returns the
+// object, anew each time it is asked: it becomes the store's, and when somebody else wrote in between
+// it is needed as it came.
+func (s *Store) Replace(ctx context.Context, namespace, name string, fresh func() (runtime.Object, error), o UpdateOptions) (Updated, error) {
+	o.Reads = true
+	desire := func(context.Context, runtime.Object) (runtime.Object, error) { return fresh() }
+	return s.Update(ctx, namespace, name, desire, o)
 }
 
 func (s *Store) update(ctx context.Context, u *update) (Updated, error) {
@@ -87,7 +93,6 @@ type update struct {
 	store           *Store
 	namespace, name string
 	desire          Desire
-	wanted          runtime.Object // in place of desire
 	o               UpdateOptions
 	ends            *endings
 
@@ -149,10 +154,10 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 
 // desired is the object that should exist. The caller may change it.
 func (u *update) desired(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	if u.wanted != nil {
-		return u.wanted.DeepCopyObject(), nil
+	if !u.o.Reads {
+		old = copyOf(old)
 	}
-	return u.desire(ctx, copyOf(old))
+	return u.desire(ctx, old)
 }
 
 // own notes who changed what, unless that has been done.

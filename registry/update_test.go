@@ -445,6 +445,36 @@ func TestSettleOfWhatIsGoneAlready(t *testing.T) {
 	}
 }
 
+// A replacement that loses a race is asked for anew: what an attempt made of it does not come into the next.
+func TestReplaceAsksForTheObjectAnew(t *testing.T) {
+	s := newStand(t, Policy{Namespaced: true, UnconditionalUpdate: true})
+	s.made(thing("a"))
+	wanted := thing("a")
+	wanted.Data = map[string]string{"is": "mine"}
+	once := true
+	s.strategy.during = func(step string) {
+		if step == "validate" && once {
+			once = false
+			s.changed("a", func(cm *corev1.ConfigMap) { cm.Data["is"] = "theirs" })
+		}
+	}
+	var given []*corev1.ConfigMap
+	_, err := s.Replace(t.Context(), "ns", "a", func() (runtime.Object, error) {
+		given = append(given, wanted.DeepCopy())
+		return given[len(given)-1], nil
+	}, UpdateOptions{})
+	if err != nil || len(given) != 2 {
+		t.Fatalf("%v after %d attempts, want 2", err, len(given))
+	}
+	if now := s.stored("a"); now.Data["is"] != "mine" {
+		t.Errorf("stored is %v", now.Data)
+	}
+	refused := errors.New("cannot be read again")
+	if _, err := s.Replace(t.Context(), "ns", "a", func() (runtime.Object, error) { return nil, refused }, UpdateOptions{}); !errors.Is(err, refused) {
+		t.Errorf("%v, want what the object could not be made for", err)
+	}
+}
+
 // On a server that lags behind, what it would refuse stands only if the newest state says so
 // too.
 func TestRefusalsStandOnTheNewestState(t *testing.T) {

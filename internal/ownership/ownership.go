@@ -102,7 +102,7 @@ func (m *Manager) Update(live, obj runtime.Object, manager string) (runtime.Obje
 	return fm.UpdateNoErrors(m.orEmpty(live), obj, manager), nil
 }
 
-// Apply merges what manager wants into live, and returns the result. Live is not changed; nil
+// Apply merges what manager wants into live, and returns the result. Neither is changed; nil
 // means that nothing is stored. The error is an API status: a conflict with other managers,
 // unless force is set, or what is wrong with config.
 func (m *Manager) Apply(live, config runtime.Object, manager string, force bool) (runtime.Object, error) {
@@ -117,7 +117,7 @@ func (m *Manager) Apply(live, config runtime.Object, manager string, force bool)
 	if err != nil {
 		return nil, err
 	}
-	return fm.Apply(m.orEmpty(live), config, manager, force)
+	return fm.Apply(m.orEmpty(live), config.DeepCopyObject(), manager, force)
 }
 
 // isReset reports whether the endpoint puts a member of the object back whatever is sent.

@@ -41,7 +41,7 @@ func (m *Manager) reapply(live, config *unstructured.Unstructured, manager strin
 	if m.o.Shape != nil {
 		r.shape = m.o.Shape()
 	}
-	out := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(live.Object)}
+	out := &unstructured.Unstructured{Object: copyButEntries(live.Object)}
 	fields, ok := r.object(config.Object, out.Object)
 	if !ok || !objectjson.Equal(fields, list[own]["fieldsV1"]) {
 		return nil, false
@@ -57,6 +57,27 @@ func (m *Manager) reapply(live, config *unstructured.Unstructured, manager strin
 		setEntries(out, list, own)
 	}
 	return out, true
+}
+
+// copyButEntries copies an object, but for its managedFields, of which nobody changes an entry in place.
+func copyButEntries(obj map[string]any) map[string]any {
+	out := make(map[string]any, len(obj))
+	for name, value := range obj {
+		metadata, ok := value.(map[string]any)
+		if name != "metadata" || !ok {
+			out[name] = runtime.DeepCopyJSONValue(value)
+			continue
+		}
+		copied := make(map[string]any, len(metadata))
+		for name, value := range metadata {
+			if name != "managedFields" {
+				value = runtime.DeepCopyJSONValue(value)
+			}
+			copied[name] = value
+		}
+		out[name] = copied
+	}
+	return out
 }
 
 // storedEntries are the managedFields of an object.

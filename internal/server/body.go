@@ -71,15 +71,31 @@ func (c *call) decodeBody(media string, data []byte, o writing) (_ runtime.Objec
 			return nil, c.unrecognized(data, err)
 		}
 	}
-	typed, err := c.typeOf(data)
+	obj, more, err := c.decodeJSON(data)
 	if err != nil {
 		return nil, err
 	}
-	obj, more, err := c.form.Decode(typed)
-	if err != nil {
-		return nil, c.undecodable(err)
-	}
 	return obj, c.findings(append(findings, more...), o)
+}
+
+// decodeJSON reads an object that is of the kind that the path names. A custom resource says its kind
+// itself, so that reading it comes first: what cannot be read, or is of another kind, is looked at
+// again for what to say.
+func (c *call) decodeJSON(data []byte) (obj runtime.Object, findings []string, err error) {
+	c.received = data
+	if c.res.Custom && c.scale == nil {
+		obj, findings, err = c.form.Decode(data)
+		if err == nil && obj.GetObjectKind().GroupVersionKind() == c.form.GroupVersionKind() {
+			return obj, findings, nil
+		}
+	}
+	if c.received, err = c.typeOf(data); err != nil {
+		return nil, nil, err
+	}
+	if obj, findings, err = c.form.Decode(c.received); err != nil {
+		return nil, nil, c.undecodable(err)
+	}
+	return obj, findings, nil
 }
 
 // findings warns of what strict validation found, or refuses it (rules H65, H66).
@@ -230,6 +246,7 @@ func (c *call) decodeProtobuf(data []byte) (runtime.Object, error) {
 	if err != nil {
 		return nil, c.undecodable(err)
 	}
+	c.received = again
 	obj, _, err = c.form.Decode(again)
 	return obj, err
 }

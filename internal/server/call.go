@@ -39,7 +39,8 @@ type call struct {
 	scale     *resource.Scale  // of the object, if that is what the path names
 	posted    *resource.Posted // to the object, if the path names a door that takes something
 	look      look
-	headed    bool // the columns of a table have been described
+	received  []byte // the object that was sent, as the form reads it
+	headed    bool   // the columns of a table have been described
 	warnings  *warnings
 }
 

@@ -45,6 +45,10 @@ func parseAccept(header string) []clause {
 	}
 	var clauses []clause
 	for part := range strings.SplitSeq(header, ",") {
+		if part = strings.TrimSpace(part); part == "*/*" || slices.Contains(mediaTypes, part) {
+			clauses = append(clauses, clause{media: part, quality: 1}) // as most clients say it
+			continue
+		}
 		media, params, err := mime.ParseMediaType(part)
 		if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 			continue
@@ -163,11 +167,20 @@ func bodyMedia(r *http.Request, protobuf bool) (string, error) {
 	if header == "" {
 		return mediaJSON, nil
 	}
-	media, _, err := mime.ParseMediaType(header)
+	media, err := mediaOf(header)
 	if err == nil && slices.Contains(mediaTypes, media) && (media != mediaProtobuf || protobuf) {
 		return media, nil
 	}
 	return "", unsupportedMedia("the body of the request was in an unknown format", mediaTypes)
+}
+
+// mediaOf returns the media type that a Content-Type names.
+func mediaOf(header string) (string, error) {
+	if slices.Contains(mediaTypes, header) {
+		return header, nil
+	}
+	media, _, err := mime.ParseMediaType(header)
+	return media, err
 }
 
 func unsupportedMedia(what string, accepted []string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
 	"slices"
 
@@ -83,7 +82,19 @@ func (c *call) put(obj runtime.Object, o registry.UpdateOptions) (registry.Updat
 	if c.scale != nil {
 		return c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(registry.Exactly(obj)), o)
 	}
-	return c.store.Replace(c.r.Context(), c.namespace(), c.rt.name, obj, o)
+	return c.store.Replace(c.r.Context(), c.namespace(), c.rt.name, c.fresh(obj), o)
+}
+
+// fresh returns the object that was received: as it was read first, then read anew each time.
+func (c *call) fresh(first runtime.Object) func() (runtime.Object, error) {
+	return func() (runtime.Object, error) {
+		if obj := first; obj != nil {
+			first = nil
+			return obj, nil
+		}
+		obj, _, err := c.form.Decode(c.received)
+		return obj, err
+	}
 }
 
 // sameName refuses an object of another name than that of the path (rule H126).
@@ -121,7 +132,7 @@ func (c *call) sendUpdated(did registry.Updated) error {
 
 // patchType is the media type of a patch, without parameters.
 func (c *call) patchType() types.PatchType {
-	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	media, err := mediaOf(c.r.Header.Get("Content-Type"))
 	if err != nil {
 		return ""
 	}
@@ -154,7 +165,7 @@ func (c *call) patch() error {
 		return err
 	}
 	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(c.patched(media, doc, o)), registry.UpdateOptions{
-		DryRun: o.dryRun, Patch: true, Owned: c.scale != nil,
+		DryRun: o.dryRun, Patch: true, Reads: c.scale == nil, Owned: c.scale != nil,
 	})
 	if err != nil {
 		return err
