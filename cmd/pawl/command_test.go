@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the command says now into testdata; read the diff before you commit it")
@@ -109,7 +110,7 @@ func replay(t *testing.T, text string) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		p := process{build: aBuild, start: failingToStart}
+		p := process{build: aBuild, start: failingToStart, clock: time.Now}
 		b.WriteString(m[0])
 		b.WriteString(say(p, words(m[2])))
 	}

@@ -96,7 +96,12 @@ type running struct {
 
 func startPawl(t *testing.T, dir string) *running {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "serve", "--data", dir, "--listen", "127.0.0.1:0")
+	return startPawlOn(t, dir, "127.0.0.1:0")
+}
+
+func startPawlOn(t *testing.T, dir, listen string) *running {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "serve", "--data", dir, "--listen", listen)
 	cmd.Env = append(os.Environ(), asPawl+"=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

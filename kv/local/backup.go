@@ -207,7 +207,10 @@ func (j *journal) hold() (io.Closer, error) {
 type NoStoreError struct{ Dir string }
 
 // Error names the folder.
-func (e *NoStoreError) Error() string { return e.Dir + " holds no store" }
+func (e *NoStoreError) Error() string { return e.Dir + " holds no store; " + e.Hint() }
+
+// Hint says what to do; the error's text ends with it.
+func (e *NoStoreError) Hint() string { return "name the folder that holds one" }
 
 // A frozen file system takes changes and makes none of them.
 type frozen struct{ FS }
