@@ -49,6 +49,7 @@ type parts struct {
 	namespaces                    *storage.Table
 	definitions, definitionStatus *registry.Store // without the hook that waits for the manager: for loops
 	manager                       *crd.Manager
+	specs                         *openapi.Handler
 	server                        *server.Server
 	handler                       http.Handler
 

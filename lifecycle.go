@@ -76,4 +76,5 @@ func (p *parts) control(ctx context.Context) {
 		Engine: p.engine, Catalogue: p.catalogue, Custom: p.manager, Log: p.config.Logger,
 	})
 	p.loop(ctx, func(ctx context.Context) { _ = collector.Run(ctx) })
+	p.loop(ctx, func(ctx context.Context) { p.specs.Follow(ctx, p.catalogue.Changed) })
 }

@@ -24,6 +24,7 @@ func (p *parts) other() http.Handler {
 	}
 	specs := &openapi.Handler{Catalogue: p.catalogue.Catalogue, Log: p.config.Logger}
 	mux.Handle("/openapi/", specs)
+	p.specs = specs
 
 	store := health.Check{Name: "store", Run: func(context.Context) error { return p.engine.Err() }}
 	ready := health.Endpoint("readyz", p.config.Logger, health.Ping, store, health.Stopping(p.stopping))

@@ -70,7 +70,24 @@ func (c *Catalogue) Serial() uint64 { return c.serial }
 // A Registry holds the catalogue that is in place. Its zero value holds an empty one.
 type Registry struct {
 	current atomic.Pointer[Catalogue]
-	mu      sync.Mutex // one change at a time
+	mu      sync.Mutex    // one change at a time
+	changed chan struct{} // closed by the next change; nil if nobody waits for it
+}
+
+// Changed returns a channel that is closed when the catalogue is no longer the one whose serial is
+// named, which it may be at once.
+func (r *Registry) Changed(serial uint64) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Catalogue().serial != serial {
+		over := make(chan struct{})
+		close(over)
+		return over
+	}
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	return r.changed
 }
 
 // Catalogue returns the catalogue in place.
@@ -99,6 +116,10 @@ func (r *Registry) Change(without []schema.GroupResource, with ...*Resource) {
 		next[res.GroupResource()] = res
 	}
 	r.current.Store(&Catalogue{resources: next, groups: group(next), serial: old.serial + 1})
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
 }
 
 // group sorts resources into groups. The built-in groups come first, in the order of

@@ -47,6 +47,9 @@ func newSet(c *resource.Catalogue, last *set, log *slog.Logger) *set {
 			return
 		}
 		s.groups[key] = &group{from: from, page: newPage(marshal(make), binary3)}
+		if last != nil && last.groups[key] != nil {
+			s.groups[key].page.after(last.groups[key].page)
+		}
 	}
 	for _, key := range fixed {
 		add(key, nil, func() (*document.Document, error) { return builtin(key) })
@@ -64,6 +67,10 @@ func newSet(c *resource.Catalogue, last *set, log *slog.Logger) *set {
 	}
 	s.index = newPage(s.makeIndex, nil)
 	s.old = newPage(s.makeOld, binary2)
+	if last != nil {
+		s.index.after(last.index)
+		s.old.after(last.old)
+	}
 	return s
 }
 

@@ -116,11 +116,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, key string, p *p
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
-	made := p.json
-	if as.binary {
-		made = p.binary
-	}
-	f, err := made()
+	f, err := p.take(as.binary)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -6,6 +6,7 @@ import (
 	"crypto/sha512"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // A page is one document in the forms that clients ask for. Each form is made when it is first
@@ -13,6 +14,34 @@ import (
 type page struct {
 	json   func() (*form, error)
 	binary func() (*form, error) // nil if there is no protobuf
+
+	asked, askedBinary atomic.Bool // whether somebody wanted it, or what it took the place of
+}
+
+// take returns a form for who asks for it.
+func (p *page) take(binary bool) (*form, error) {
+	if binary {
+		p.askedBinary.Store(true)
+		return p.binary()
+	}
+	p.asked.Store(true)
+	return p.json()
+}
+
+// after makes p the page that takes the place of last.
+func (p *page) after(last *page) {
+	p.asked.Store(last.asked.Load())
+	p.askedBinary.Store(last.askedBinary.Load())
+}
+
+// make makes the forms that somebody wanted. What is wrong with one is told to who asks for it.
+func (p *page) make() {
+	if p.asked.Load() {
+		_, _ = p.json()
+	}
+	if p.askedBinary.Load() {
+		_, _ = p.binary()
+	}
 }
 
 // A form is what is sent. The hash is that of the JSON, whatever the form: it names the content
