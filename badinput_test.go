@@ -437,6 +437,7 @@ func TestTheFutureIsWaitedFor(t *testing.T) {
 		a.must("POST", p.collection, p.fill(`{$TYPE,"metadata":{"name":"a"}}`))
 		for path, code := range map[string]int{
 			"$O?resourceVersion=99999999": 504, "$C?resourceVersion=99999999": 504,
+			"$C?resourceVersion=99999999&resourceVersionMatch=Exact": 504, "$C?resourceVersion=99999999&limit=1": 504,
 			"$C?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999": 200, // one event says why
 		} {
 			waiting.Go(func() {

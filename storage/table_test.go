@@ -43,6 +43,9 @@ func TestWhereObjectsLie(t *testing.T) {
 			if err != nil || len(page.Items) != 1 || is(t, page.Items[0]) != p.name {
 				t.Errorf("listed %v, %v", page, err)
 			}
+			if n, err := p.table.Count(t.Context()); err != nil || (n == 2) != strings.HasPrefix(p.want, "default/core/things/") || n > 2 {
+				t.Errorf("counted %d, %v (K121)", n, err) // both namespaces of things
+			}
 			v, err := p.table.Get(t.Context(), p.namespace, "x", kv.Latest)
 			if err != nil || is(t, v) != p.name || v.Namespace() != p.namespace || v.Name() != "x" {
 				t.Errorf("got %v, %v", v, err)
