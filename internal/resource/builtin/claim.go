@@ -97,7 +97,7 @@ func wrongContentsOfClaim(s *corev1.PersistentVolumeClaimSpec) (errs field.Error
 	}
 	errs = append(errs, wrongReference(r.APIGroup, r.Kind, r.Name, specPath.Child("dataSourceRef"))...)
 	if d := s.DataSource; d != nil && (d.Kind != r.Kind || d.Name != r.Name || !equality.Semantic.DeepEqual(d.APIGroup, r.APIGroup)) {
-		errs = append(errs, field.Invalid(specPath, path.String(), "must match dataSourceRef"))
+		errs = append(errs, field.Invalid(specPath, path, "must match dataSourceRef"))
 	}
 	return errs
 }
@@ -136,8 +136,8 @@ func wrongClaimAfter(c, old *corev1.PersistentVolumeClaim) (errs field.ErrorList
 		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
 	}
 	errs = append(errs, validation.ValidateImmutableField(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
-	if old.Status.CurrentVolumeAttributesClassName != nil {
-		path, class := specPath.Child("volumeAttributesClassName"), c.Spec.VolumeAttributesClassName
+	class, path := c.Spec.VolumeAttributesClassName, specPath.Child("volumeAttributesClassName")
+	if old.Status.CurrentVolumeAttributesClassName != nil && !equality.Semantic.DeepEqual(class, old.Spec.VolumeAttributesClassName) {
 		switch {
 		case class == nil:
 			errs = append(errs, field.Forbidden(path, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"))

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"fmt"
-	"net"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // ingressClassAnnotation is where an ingress said its class before there was a field for it.
@@ -88,7 +88,7 @@ func wrongIngressTLS(t *networkingv1.IngressTLS, path *field.Path) (errs field.E
 
 func wrongIngressRule(r *networkingv1.IngressRule, path *field.Path) (errs field.ErrorList) {
 	if r.Host != "" {
-		if net.ParseIP(r.Host) != nil {
+		if netutils.ParseIPSloppy(r.Host) != nil {
 			errs = append(errs, field.Invalid(path.Child("host"), r.Host, "must be a DNS name, not an IP address"))
 		}
 		errs = append(errs, wrongHost(r.Host, path.Child("host"))...)

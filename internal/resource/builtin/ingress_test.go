@@ -43,8 +43,8 @@ func TestWhatIsWrongWithIngresses(t *testing.T) { // rules B16, B69
 			"[" + at + `.path: Invalid value: "/a//b/%2f/..": must not contain '//', ` + at + `.path: Invalid value: "/a//b/%2f/..": must not contain '%2f', ` +
 				at + `.path: Invalid value: "/a//b/%2f/..": cannot end with '/..']`},
 		{"rules without paths", "Ingress", "", "", `{"spec":{"rules":[{"http":{"paths":[]}},{"host":"x.example"}]}}`, "spec.rules[0].http.paths: Required value"},
-		{"a host has a name", "Ingress", "", "", `{"spec":{"rules":[{"host":"1.2.3.4"},{"host":"A"},{"host":"a.*"}]}}`,
-			`[spec.rules[0].host: Invalid value: "1.2.3.4": must be a DNS name, not an IP address, spec.rules[1].host: Invalid value: "A": ` + subdomain + `, ` +
+		{"a host has a name", "Ingress", "", "", `{"spec":{"rules":[{"host":"01.2.3.4"},{"host":"A"},{"host":"a.*"}]}}`,
+			`[spec.rules[0].host: Invalid value: "01.2.3.4": must be a DNS name, not an IP address, spec.rules[1].host: Invalid value: "A": ` + subdomain + `, ` +
 				`spec.rules[2].host: Invalid value: "a.*": a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case ` +
 				`alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is ` +
 				`'\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')]`},

@@ -140,11 +140,12 @@ func TestWhatIsWrongWithClaims(t *testing.T) { // rules B16, B67
 			`[spec.dataSourceRef.name: Required value, spec.dataSourceRef.kind: Required value, ` +
 				`spec.dataSourceRef: Invalid value: "": must be 'PersistentVolumeClaim' when referencing the default apiGroup]`},
 		{"it is one thing", "PersistentVolumeClaim", "", "", claimOf("1Gi", fromClaim+`"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"c"},`),
-			`spec: Invalid value: "spec.dataSource": must match dataSourceRef`},
+			`spec: Invalid value: {}: must match dataSourceRef`},
 		{"labels can be asked for", "PersistentVolumeClaim", "", "", claimOf("1Gi", `"selector":{"matchExpressions":[{"key":"k","operator":"Odd"}]},`),
 			`spec.selector.matchExpressions[0].operator: Invalid value: "Odd": not a valid selector operator`},
 
 		{"a claim gets its volume and its class once", "PersistentVolumeClaim", "", claimOf("1Gi", ""), claimOf("1Gi", `"volumeName":"v","storageClassName":"x",`), ""},
+		{"one that never asked for a class of attributes need not", "PersistentVolumeClaim", "", claimBound("1Gi", ""), claimBound("1Gi", ""), ""},
 		{"bound, it may grow", "PersistentVolumeClaim", "", claimBound("1Gi", `"volumeAttributesClassName":"fast",`), claimBound("2Gi", `"volumeAttributesClassName":"faster",`), ""},
 		{"and come back from where it could not grow to", "PersistentVolumeClaim", "", claimBound("3Gi", `"volumeAttributesClassName":"fast",`), claimBound("2Gi", `"volumeAttributesClassName":"fast",`), ""},
 		{"but not to less than it has", "PersistentVolumeClaim", "", claimBound("3Gi", `"volumeAttributesClassName":"fast",`), claimBound("1Gi", `"volumeAttributesClassName":"fast",`),
