@@ -7,3 +7,6 @@ func (o Options) WithEntropy(r io.Reader) Options {
 	o.entropy = r
 	return o
 }
+
+// SyncFile is what the engine waits for.
+var SyncFile = syncFile
