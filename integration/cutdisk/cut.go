@@ -69,7 +69,7 @@ func (d *Disk) Cut(s Survival) *Disk {
 	after := New()
 	after.limit, after.coarse = d.limit, d.coarse
 	c := cut{s: s, now: d, safe: d.mem.CrashClone(vfs.CrashCloneCfg{}), after: after}
-	if err := errors.Join(c.dir(""), syncDir(after.mem, "")); err != nil {
+	if err := errors.Join(c.dir(""), after.syncDir("")); err != nil {
 		panic("cutdisk: memory failed: " + err.Error()) // it cannot
 	}
 	return after
@@ -92,7 +92,9 @@ func (c *cut) dir(dir string) error {
 	for _, name := range slices.Compact(names) {
 		full := path.Join(dir, name)
 		fresh := slices.Contains(shown, name)
-		if fresh != slices.Contains(synced, name) && c.s.happens() != fresh {
+		// A folder that may itself be lost is not in safe, whatever is safe in it.
+		safe := slices.Contains(synced, name) || fresh && c.now.named[full]
+		if fresh != safe && c.s.happens() != fresh {
 			continue // it was being made and is not there, or being removed and is gone
 		}
 		if err := c.entry(full, fresh); err != nil {
@@ -113,7 +115,7 @@ func (c *cut) entry(name string, fresh bool) error {
 		return err
 	}
 	if info.IsDir() {
-		return errors.Join(c.after.mem.MkdirAll(name, 0o700), c.dir(name), syncDir(c.after.mem, name))
+		return errors.Join(c.after.mem.MkdirAll(name, 0o700), c.dir(name), c.after.syncDir(name))
 	}
 	b, err := c.bytes(name, fresh)
 	if err != nil {
@@ -189,12 +191,4 @@ func atEnd(mem *vfs.MemFS, name string) (vfs.File, error) {
 	}
 	_, err = io.Copy(io.Discard, f)
 	return f, err
-}
-
-func syncDir(mem *vfs.MemFS, dir string) error {
-	f, err := mem.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

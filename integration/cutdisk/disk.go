@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -21,6 +22,7 @@ type Disk struct {
 	mu     sync.Mutex // guards what follows
 	mem    *vfs.MemFS
 	nodes  map[string]*node // of the files, by name
+	named  map[string]bool  // names of files and folders that were there when their folder was synced last
 	ops    int
 	counts [kinds]int
 	before func(Op) error
@@ -45,7 +47,7 @@ type node struct {
 type span struct{ from, to int64 }
 
 // New returns an empty disk.
-func New() *Disk { return &Disk{mem: vfs.NewCrashableMem(), nodes: map[string]*node{}} }
+func New() *Disk { return &Disk{mem: vfs.NewCrashableMem(), nodes: map[string]*node{}, named: map[string]bool{}} }
 
 // Ops returns how many operations of those kinds there were, of all kinds if none is given.
 func (d *Disk) Ops(of ...Kind) (n int) {
@@ -142,7 +144,7 @@ func (d *Disk) Flip(name string, bit int64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close(), syncDir(d.mem, path.Dir(name)))
+	return errors.Join(f.Sync(), f.Close(), d.syncDir(path.Dir(name)))
 }
 
 // begin counts an operation and says whether it fails.
@@ -245,7 +247,27 @@ func (d *Disk) Remove(name string) error {
 
 // SyncDir implements [local.FS].
 func (d *Disk) SyncDir(dir string) error {
-	return d.do(SyncDir, dir, func() error { return syncDir(d.mem, dir) })
+	return d.do(SyncDir, dir, func() error { return d.syncDir(dir) })
+}
+
+// syncDir makes the names in a folder safe. The caller holds d.mu.
+func (d *Disk) syncDir(dir string) error {
+	if dir == "." {
+		dir = ""
+	}
+	names, err := d.mem.List(dir)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(d.named, func(name string, _ bool) bool { return path.Dir(name) == path.Clean(dir) })
+	for _, name := range names {
+		d.named[path.Join(dir, name)] = true
+	}
+	f, err := d.mem.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Lock implements [local.FS]. A lock ends with the power.

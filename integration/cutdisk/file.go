@@ -57,7 +57,10 @@ func (f *file) WriteAt(b []byte, at int64) (int, error) {
 		return 0, fmt.Errorf("cutdisk: write %d bytes over %s at %d, but it has %d", len(b), f.name, at, f.n.size)
 	}
 	was := make([]byte, len(b))
-	_, err := f.v.ReadAt(was, at)
+	var err error
+	if len(b) > 0 {
+		_, err = f.v.ReadAt(was, at)
+	}
 	f.n.over = f.n.over || !bytes.Equal(was, b)
 	f.n.again = span{at, at + int64(len(b))}
 	n, werr := f.v.WriteAt(append([]byte(nil), b...), at)
@@ -87,7 +90,7 @@ func (f *file) Sync() error {
 	if err := f.v.Sync(); err != nil || !cut {
 		return err
 	}
-	return syncDir(f.d.mem, path.Dir(f.name))
+	return f.d.syncDir(path.Dir(f.name))
 }
 
 // Size implements [local.File].

@@ -301,10 +301,13 @@ func (r *snapshotReader) fill(b []byte) error {
 	return nil
 }
 
-// atEnd reports whether nothing follows.
-func (r *snapshotReader) atEnd() bool {
+// end returns an error unless the last block held just that, and nothing follows.
+func (r *snapshotReader) end(fields *reader, wrong bool) error {
 	_, err := r.in.ReadByte()
-	return err == io.EOF
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("read %s: %w", r.name, err)
+	}
+	return r.check(fields, wrong || len(fields.rest) > 0 || err == nil)
 }
 
 // versions yields the versions in key order. Afterwards err says whether they were all.
@@ -320,7 +323,7 @@ func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
 			}
 			if fields.byte() == lastBlock {
 				wrong := fields.uvarint() != count
-				r.err = r.check(fields, wrong || len(fields.rest) > 0 || !r.atEnd())
+				r.err = r.end(fields, wrong)
 				return
 			}
 			var authors []kv.Author
