@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -39,7 +38,7 @@ type Engine struct {
 	index *mvcc.Index
 	log   *journal  // nil in memory
 	lock  io.Closer // nil in memory
-	stats counters
+	stats *counters
 
 	done     chan struct{} // closed when the writer has ended
 	released chan struct{} // closed when closing is set
@@ -67,26 +66,6 @@ var (
 	_ kv.Engine    = (*Engine)(nil)
 	_ kv.Compactor = (*Engine)(nil)
 )
-
-// Stats count what an engine has done since it was opened.
-type Stats struct {
-	Commits uint64 // written
-	Groups  uint64 // of commits, written together
-	Syncs   uint64 // waits for the disk to hold a group
-	Bytes   uint64 // written to the log
-}
-
-type counters struct{ commits, groups, syncs, bytes atomic.Uint64 }
-
-// Stats returns what the engine has done so far.
-func (e *Engine) Stats() Stats {
-	return Stats{
-		Commits: e.stats.commits.Load(),
-		Groups:  e.stats.groups.Load(),
-		Syncs:   e.stats.syncs.Load(),
-		Bytes:   e.stats.bytes.Load(),
-	}
-}
 
 // Read implements [kv.Engine]. Everything that was answered has been published, so the
 // newest state that can be read is the latest.

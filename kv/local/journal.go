@@ -73,7 +73,7 @@ func newJournal(opts Options) *journal {
 	if opts.entropy == nil {
 		opts.entropy = rand.Reader
 	}
-	j := &journal{opts: opts, stats: &counters{}, next: emptyRevision + 1, last: time.Unix(0, 0).UTC()}
+	j := &journal{opts: opts, stats: newCounters(), next: emptyRevision + 1, last: time.Unix(0, 0).UTC()}
 	j.calm.L = &j.mu
 	return j
 }
@@ -172,10 +172,11 @@ func (j *journal) put(b []byte) (fate, error) {
 		}
 		return refused, err
 	}
+	began := j.opts.Clock.Now()
 	if err := j.file.Sync(); err != nil {
 		return unknown, fmt.Errorf("sync %s: %w", name, err)
 	}
-	j.stats.syncs.Add(1)
+	j.stats.syncs.observe(int64(j.opts.Clock.Now().Sub(began)))
 	j.stats.bytes.Add(uint64(len(b)))
 	j.size += int64(len(b))
 	j.mu.Lock()

@@ -50,6 +50,7 @@ func start(opts Options, index *mvcc.Index, log *journal) *Engine {
 		opts:     opts,
 		index:    index,
 		log:      log,
+		stats:    newCounters(),
 		done:     make(chan struct{}),
 		released: make(chan struct{}),
 		pending:  map[string]*kv.Version{},
@@ -59,7 +60,7 @@ func start(opts Options, index *mvcc.Index, log *journal) *Engine {
 	}
 	e.work.L = &e.mu
 	if log != nil {
-		log.stats = &e.stats
+		e.stats = log.stats
 	}
 	go e.write()
 	return e

@@ -132,6 +132,8 @@ func (j *journal) writeSnapshot(head snapshotHead, tables map[string]kv.Revision
 	if err != nil {
 		return err
 	}
+	j.stats.snapshots.Add(1)
+	j.stats.snapshotBytes.Add(uint64(counter.n))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(j.snapshots, head.rev, func(s snapshotFile, rev kv.Revision) int { return cmp.Compare(s.rev, rev) })

@@ -83,8 +83,7 @@ func (e *Engine) dequeue() []*ticket {
 
 // writeGroup makes group durable and readable, and sees that there is room for the next.
 func (e *Engine) writeGroup(group []*ticket) {
-	e.stats.commits.Add(uint64(len(group)))
-	e.stats.groups.Add(1)
+	e.stats.groups.observe(int64(len(group)))
 	if e.log == nil {
 		e.publish(group)
 		return
