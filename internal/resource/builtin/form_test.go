@@ -229,6 +229,8 @@ func TestSelectableFields(t *testing.T) {
 		label, want string
 	}{
 		{"rule B15: secrets by type", "Secret", &corev1.Secret{Type: "a"}, "type", "a"},
+		{"rule B15: replication controllers by how many pods they have", "ReplicationController",
+			&corev1.ReplicationController{Status: corev1.ReplicationControllerStatus{Replicas: 3}}, "status.replicas", "3"},
 		{"rule B15: namespaces by phase", "Namespace", &corev1.Namespace{Status: corev1.NamespaceStatus{Phase: "b"}}, "status.phase", "b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
