@@ -32,7 +32,7 @@ type Options struct {
 	Resource       schema.GroupResource // as errors name it
 	Codec          runtime.Codec
 	Transformer    value.Transformer     // nil: values are stored as the codec makes them; see [Classifier]
-	NewFunc        func() runtime.Object // makes an empty object, for bookmarks
+	NewFunc        func() runtime.Object // makes an empty object of the kind that watches tell of
 	Turns          *storage.Turns        // shared by all stores of an engine; nil: the store's own
 
 	// WatchStarted, if given, is called with the context of each watch that has begun. The
@@ -79,7 +79,7 @@ func New(o Options) (*Store, error) {
 		return nil, err
 	}
 	keys := storage.TablePrefix(o.Space, group, plural)
-	if problem := kv.CheckKey(keys + "name"); problem != "" {
+	if problem := kv.CheckKey(keys + "namespace/name"); problem != "" {
 		return nil, fmt.Errorf("compat: no engine has keys that begin with %q: %s", keys, problem)
 	}
 	return &Store{

@@ -57,8 +57,7 @@ func (s *Store) open(ctx context.Context, v storage.Version) (data []byte, stale
 	return data, stale, nil
 }
 
-// decode returns the object that v holds, as its codec has it or, if into is given, in the form
-// of that.
+// decode returns the object that v holds, in the form of into.
 func (s *Store) decode(ctx context.Context, v storage.Version, into runtime.Object) (runtime.Object, error) {
 	data, _, err := s.open(ctx, v)
 	if err != nil {

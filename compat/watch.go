@@ -231,12 +231,12 @@ func (c *channel) object(v storage.Version) (runtime.Object, error) {
 	if obj := c.picked[v.As(kv.Absent)]; obj != nil {
 		return obj, c.s.versioner.UpdateObject(obj, uint64(v.Revision()))
 	}
-	return c.s.decode(c.ctx, v, nil)
+	return c.s.decode(c.ctx, v, c.s.newFunc())
 }
 
 // picks asks the predicate (rule K79), and keeps the object for the event that may come of it.
 func (c *channel) picks(v storage.Version) (bool, error) {
-	obj, err := c.s.decode(c.ctx, v, nil)
+	obj, err := c.s.decode(c.ctx, v, c.s.newFunc())
 	if err != nil {
 		return false, &storage.Error{Kind: storage.Corrupt, Err: err}
 	}
