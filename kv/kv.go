@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+	"unique"
 )
 
 // A Revision counts commits. Larger is later.
@@ -131,17 +132,25 @@ type Version struct {
 	Key      string
 	Value    []byte // nil if Deleted; must not be changed
 	Revision Revision
-	Created  Revision  // the revision at which the key came to be, through all its versions
-	Time     time.Time // of the commit; never before that of an earlier revision
-	Author   Author
+	Created  Revision // the revision at which the key came to be, through all its versions
+	Time     Instant  // of the commit; never before that of an earlier revision
+	Expires  Instant  // zero if it does not
+	Author   unique.Handle[Author]
 	Deleted  bool
-	Expires  time.Time // zero if it does not
 
 	// Slot is for the layer above, which may remember there what it worked out
 	// about Value. An engine never looks into it, and may lose it.
 	Slot atomic.Value
 
 	prev atomic.Pointer[Version]
+}
+
+// By returns who made the version.
+func (v *Version) By() Author {
+	if v.Author == (unique.Handle[Author]{}) {
+		return Author{}
+	}
+	return v.Author.Value()
 }
 
 // Prev returns what the key held before, deleted versions included; nil if there was

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -233,7 +232,7 @@ func (t *Table) confirm(ctx context.Context, view *View) (bool, error) {
 func (a *attempt) outcome() Result {
 	switch a.verdict.Action {
 	case Put:
-		draft := &kv.Version{Key: a.key, Value: a.verdict.Value, Revision: revisionOf(a.current.kv), Time: time.Time{}}
+		draft := &kv.Version{Key: a.key, Value: a.verdict.Value, Revision: revisionOf(a.current.kv)}
 		return Result{Wrote: true, Version: Version{table: a.table, kv: draft, rev: a.current.rev, draft: &a.doc}, Prev: a.current}
 	case Remove:
 		return Result{Wrote: true, Version: a.current, Prev: a.current}

@@ -43,13 +43,13 @@ func (v Version) Namespace() string { ns, _ := v.table.split(v.kv.Key); return n
 func (v Version) Name() string { _, name := v.table.split(v.kv.Key); return name }
 
 // Author returns who wrote this version.
-func (v Version) Author() kv.Author { return v.kv.Author }
+func (v Version) Author() kv.Author { return v.kv.By() }
 
 // Time returns when this version was written.
-func (v Version) Time() time.Time { return v.kv.Time }
+func (v Version) Time() time.Time { return v.kv.Time.Time() }
 
 // Expires returns when the object goes by itself; zero if it does not.
-func (v Version) Expires() time.Time { return v.kv.Expires }
+func (v Version) Expires() time.Time { return v.kv.Expires.Time() }
 
 // Created returns the revision at which the object came to be. Two versions of one name
 // with different ones are of different objects.

@@ -194,8 +194,8 @@ func (h held) change(ch change) (problem string) {
 func digestOf(v *kv.Version) digest {
 	sum := crc32.Checksum(v.Value, castagnoli)
 	var b []byte
-	b = le.AppendUint64(b, uint64(v.Time.UnixNano()))
-	b = le.AppendUint64(b, uint64(v.Expires.UnixNano()))
-	b = appendAuthor(b, v.Author)
+	b = le.AppendUint64(b, uint64(v.Time))
+	b = le.AppendUint64(b, uint64(v.Expires))
+	b = appendAuthor(b, v.By())
 	return digest{v.Revision, v.Created, crc32.Update(sum, castagnoli, b), int32(len(v.Value))}
 }

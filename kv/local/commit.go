@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unique"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -127,7 +128,7 @@ func (e *Engine) sequence(now time.Time, elapsed time.Duration, txn kv.Txn) *tic
 	rev := e.newest + 1
 	at := stamp(now, e.last)
 	t := &ticket{
-		commit:    commit{revision: rev, time: at, author: txn.Author, changes: make([]change, 0, len(txn.Ops))},
+		commit:    commit{revision: rev, time: at, author: unique.Make(txn.Author), changes: make([]change, 0, len(txn.Ops))},
 		committed: kv.Committed{Revision: rev, Versions: make([]*kv.Version, len(txn.Ops))},
 		done:      make(chan struct{}),
 	}
@@ -170,7 +171,7 @@ func newChange(op kv.Op, was *kv.Version, c commit) change {
 		Key:      op.Key,
 		Revision: c.revision,
 		Created:  c.revision,
-		Time:     c.time,
+		Time:     kv.InstantOf(c.time),
 		Author:   c.author,
 		Deleted:  op.Delete,
 	}
@@ -178,6 +179,7 @@ func newChange(op kv.Op, was *kv.Version, c commit) change {
 	if was != nil {
 		ch.replaces = was.Revision
 		v.Created = was.Created
+		v.Key = was.Key // so that versions of one key share it
 	}
 	if op.Delete {
 		return ch
@@ -188,7 +190,7 @@ func newChange(op kv.Op, was *kv.Version, c commit) change {
 	}
 	switch {
 	case op.Expiry.Kind == kv.After:
-		v.Expires = c.time.Add(op.Expiry.For)
+		v.Expires = v.Time.Add(op.Expiry.For)
 	case op.Expiry.Kind == kv.Keep && was != nil:
 		v.Expires = was.Expires
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -48,10 +47,10 @@ func version(v *kv.Version) string {
 		what = "deleted"
 	}
 	if !v.Expires.IsZero() {
-		what += " until " + v.Expires.Format(time.RFC3339Nano)
+		what += " until " + v.Expires.String()
 	}
-	return fmt.Sprintf("%d (made at %d) %s by %q %q %q %q: %s", v.Revision, v.Created, v.Time.Format(time.RFC3339Nano),
-		v.Author.User, v.Author.Manager, v.Author.Verb, v.Author.Subresource, what)
+	return fmt.Sprintf("%d (made at %d) %s by %q %q %q %q: %s", v.Revision, v.Created, v.Time,
+		v.By().User, v.By().Manager, v.By().Verb, v.By().Subresource, what)
 }
 
 func drain(t *testing.T, w kv.Watch) []kv.Event {

@@ -44,7 +44,7 @@ func Example() {
 		if err != nil || !ok {
 			break // Wait would tell when there is more
 		}
-		fmt.Printf("%v: %s made it %s\n", e.Version.Revision, e.Version.Author.User, e.Version.Value)
+		fmt.Printf("%v: %s made it %s\n", e.Version.Revision, e.Version.By().User, e.Version.Value)
 	}
 	// Output:
 	// kv: commit: conflict on default/core/configmaps/ns/color: caller saw revision 2, now 3

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unique"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -203,8 +204,8 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 	n := 0
 	for v := range r.versions() {
 		w := want[v.Key]
-		if !bytes.Equal(v.Value, w.Value) || v.Revision != w.Revision || v.Created != w.Created || !v.Time.Equal(w.Time) ||
-			v.Author != w.Author || !v.Expires.Equal(w.Expires) {
+		if !bytes.Equal(v.Value, w.Value) || v.Revision != w.Revision || v.Created != w.Created || v.Time != w.Time ||
+			v.Author != w.Author || v.Expires != w.Expires {
 			t.Fatalf("%s is %+v, want %+v", v.Key, v, w)
 		}
 		n++
@@ -216,11 +217,11 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 
 func TestARevisionThatIsMissingWithinASegmentIsDamage(t *testing.T) {
 	l := &loader{index: emptyStore(Options{}), next: 2, expiring: map[string]struct{}{}}
-	b := appendCommit(nil, &commit{revision: 2})
+	b := appendCommit(nil, &commit{revision: 2, author: unique.Make(kv.Author{})})
 	if err := l.frame(frame{2, b}); err != nil {
 		t.Fatal(err)
 	}
-	b = appendCommit(nil, &commit{revision: 4})
+	b = appendCommit(nil, &commit{revision: 4, author: unique.Make(kv.Author{})})
 	if err := l.frame(frame{3, b}); err == nil || !strings.Contains(err.Error(), "revision 4 where 3 should come") {
 		t.Errorf("got %v", err)
 	}

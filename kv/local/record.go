@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unique"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -13,7 +14,7 @@ import (
 type commit struct {
 	revision kv.Revision
 	time     time.Time
-	author   kv.Author
+	author   unique.Handle[kv.Author]
 	changes  []change
 	forget   kv.Revision // instead of changes: forget what only older revisions need
 }
@@ -55,7 +56,7 @@ func appendCommit(b []byte, c *commit) []byte {
 	b = append(b, commitRecord)
 	b = binary.AppendUvarint(b, uint64(c.revision))
 	b = binary.AppendVarint(b, c.time.UnixNano())
-	b = appendAuthor(b, c.author)
+	b = appendAuthor(b, c.author.Value())
 	b = binary.AppendUvarint(b, uint64(len(c.changes)))
 	for _, ch := range c.changes {
 		b = appendChange(b, ch)
@@ -77,7 +78,7 @@ func appendChange(b []byte, ch change) []byte {
 	b = binary.AppendUvarint(b, uint64(ch.replaces))
 	b = binary.AppendUvarint(b, uint64(v.Created))
 	if !v.Expires.IsZero() {
-		b = binary.AppendVarint(b, v.Expires.UnixNano())
+		b = binary.AppendVarint(b, int64(v.Expires))
 	}
 	if !v.Deleted {
 		b = appendString(b, v.Value)
@@ -213,7 +214,7 @@ func (r *reader) record() (c *commit, end bool) {
 }
 
 func (r *reader) commit() *commit {
-	c := &commit{revision: r.revision(), time: r.time(), author: r.author()}
+	c := &commit{revision: r.revision(), time: r.time(), author: unique.Make(r.author())}
 	n := r.count()
 	for range n {
 		c.changes = append(c.changes, r.change(c))
@@ -229,11 +230,11 @@ func (r *reader) change(c *commit) change {
 	if flags&^knownFlags != 0 {
 		r.fail("holds a change with flags that this version does not know")
 	}
-	v := &kv.Version{Key: string(r.bytes()), Revision: c.revision, Time: c.time, Author: c.author}
+	v := &kv.Version{Key: string(r.bytes()), Revision: c.revision, Time: kv.InstantOf(c.time), Author: c.author}
 	ch := change{version: v, replaces: r.revision()}
 	v.Created = r.revision()
 	if flags&expiresFlag != 0 {
-		v.Expires = r.time()
+		v.Expires = kv.InstantOf(r.time())
 	}
 	if flags&deleteFlag != 0 {
 		v.Deleted = true

@@ -51,7 +51,7 @@ func (e *Engine) resume(l *loader) {
 	since := stamp(now, e.last)
 	for key := range l.expiring {
 		if v := e.index.Newest().Get(key); v != nil && !v.Expires.IsZero() {
-			e.lapses.set(key, elapsed+v.Expires.Sub(since))
+			e.lapses.set(key, elapsed+v.Expires.Time().Sub(since))
 		}
 	}
 	e.arm(elapsed)

@@ -81,11 +81,9 @@ func (j *journal) hasSnapshot(rev kv.Revision) bool {
 
 // youngest returns when the last commit was whose work s still shows.
 func youngest(s kv.Snapshot) time.Time {
-	at := time.Unix(0, 0).UTC()
+	var at kv.Instant
 	for v := range s.Ascend("", "") {
-		if v.Time.After(at) {
-			at = v.Time
-		}
+		at = max(at, v.Time)
 	}
-	return at
+	return time.Unix(0, int64(at)).UTC()
 }

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unique"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -73,13 +74,13 @@ type blockWriter struct {
 	out     io.Writer
 	ordinal uint32
 	buf     []byte
-	authors map[kv.Author]int // of this block
+	authors map[unique.Handle[kv.Author]]int // of this block
 }
 
 func (w *blockWriter) begin(kind byte) {
 	w.buf = append(w.buf[:0], make([]byte, blockBytes)...)
 	w.buf = append(w.buf, kind)
-	w.authors = map[kv.Author]int{}
+	w.authors = map[unique.Handle[kv.Author]]int{}
 }
 
 func (w *blockWriter) end() error {
@@ -96,7 +97,7 @@ func (w *blockWriter) version(v *kv.Version) {
 	b := appendString(w.buf, v.Key)
 	b = binary.AppendUvarint(b, uint64(v.Revision))
 	b = binary.AppendUvarint(b, uint64(v.Created))
-	b = binary.AppendVarint(b, v.Time.UnixNano())
+	b = binary.AppendVarint(b, int64(v.Time))
 	n, known := w.authors[v.Author]
 	if !known {
 		n = len(w.authors)
@@ -104,12 +105,12 @@ func (w *blockWriter) version(v *kv.Version) {
 	}
 	b = binary.AppendUvarint(b, uint64(n))
 	if !known {
-		b = appendAuthor(b, v.Author)
+		b = appendAuthor(b, v.By())
 	}
 	if v.Expires.IsZero() {
 		b = append(b, 0)
 	} else {
-		b = binary.AppendVarint(append(b, expiresFlag), v.Expires.UnixNano())
+		b = binary.AppendVarint(append(b, expiresFlag), int64(v.Expires))
 	}
 	w.buf = appendString(b, v.Value)
 }
@@ -326,7 +327,7 @@ func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
 				r.err = r.end(fields, wrong)
 				return
 			}
-			var authors []kv.Author
+			var authors []unique.Handle[kv.Author]
 			for len(fields.rest) > 0 {
 				var v *kv.Version
 				v, authors = r.version(fields, authors)
@@ -347,13 +348,13 @@ func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
 }
 
 // version reads one version; authors are those named in this block so far.
-func (r *snapshotReader) version(fields *reader, authors []kv.Author) (*kv.Version, []kv.Author) {
-	v := &kv.Version{Key: string(fields.bytes()), Revision: fields.revision(), Created: fields.revision(), Time: fields.time()}
+func (r *snapshotReader) version(fields *reader, authors []unique.Handle[kv.Author]) (*kv.Version, []unique.Handle[kv.Author]) {
+	v := &kv.Version{Key: string(fields.bytes()), Revision: fields.revision(), Created: fields.revision(), Time: kv.InstantOf(fields.time())}
 	switch n := fields.uvarint(); {
 	case n < uint64(len(authors)):
 		v.Author = authors[n]
 	case n == uint64(len(authors)):
-		v.Author = fields.author()
+		v.Author = unique.Make(fields.author())
 		authors = append(authors, v.Author)
 	default:
 		fields.fail("names an author that it does not hold")
@@ -361,7 +362,7 @@ func (r *snapshotReader) version(fields *reader, authors []kv.Author) (*kv.Versi
 	switch fields.byte() {
 	case 0:
 	case expiresFlag:
-		v.Expires = fields.time()
+		v.Expires = kv.InstantOf(fields.time())
 	default:
 		fields.fail("holds a version with flags that this version does not know")
 	}

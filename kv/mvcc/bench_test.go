@@ -15,7 +15,7 @@ func filled(b *testing.B, n, changes int) *Index {
 	for range changes {
 		for i := range n {
 			rev++
-			x.Publish(start, rev, []*kv.Version{{Key: key("a", i), Value: []byte("x"), Revision: rev, Created: rev}})
+			x.Publish(start, rev, []*kv.Version{{Key: key("a", i), Value: []byte("x"), Revision: rev, Created: rev, Time: kv.InstantOf(start)}})
 		}
 	}
 	return x
@@ -29,7 +29,7 @@ func BenchmarkPublish(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				rev++
-				x.Publish(start, rev, []*kv.Version{{Key: key("a", i%n), Value: []byte("x"), Revision: rev, Created: rev}})
+				x.Publish(start, rev, []*kv.Version{{Key: key("a", i%n), Value: []byte("x"), Revision: rev, Created: rev, Time: kv.InstantOf(start)}})
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func BenchmarkPublishBesideWatchers(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				rev++
-				x.Publish(start, rev, []*kv.Version{{Key: key("a", 1), Value: []byte("x"), Revision: rev, Created: rev}})
+				x.Publish(start, rev, []*kv.Version{{Key: key("a", 1), Value: []byte("x"), Revision: rev, Created: rev, Time: kv.InstantOf(start)}})
 			}
 		})
 	}

@@ -51,6 +51,9 @@ func (n *node) bytes() int64 {
 	return size
 }
 
+// age is how long ago the event was committed.
+func (n *node) age(now time.Time) time.Duration { return kv.InstantOf(now).Sub(n.event.Version.Time) }
+
 func (t *table) append(n *node) {
 	t.events = append(t.events, n)
 	t.bytes += n.bytes()
@@ -93,10 +96,10 @@ func (x *Index) trim(now time.Time) {
 
 // olderThan returns how many events are older than age.
 func (t *table) olderThan(now time.Time, age time.Duration) int {
-	if len(t.events) == 0 || now.Sub(t.events[0].at) <= age {
+	if len(t.events) == 0 || t.events[0].age(now) <= age {
 		return 0
 	}
-	return sort.Search(len(t.events), func(i int) bool { return now.Sub(t.events[i].at) <= age })
+	return sort.Search(len(t.events), func(i int) bool { return t.events[i].age(now) <= age })
 }
 
 // largest returns the table with the most bytes of those that may forget something, and

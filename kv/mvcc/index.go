@@ -93,13 +93,13 @@ func New(opts Options, base Base) *Index {
 
 // Publish makes versions readable, as the commits up to revision newest. They are in the
 // order of their revisions, and of each commit's changes; the index links each to the one
-// it replaces. At is when they were committed, for the age of history.
-func (x *Index) Publish(at time.Time, newest kv.Revision, versions []*kv.Version) {
+// it replaces. Now tells the age of what is kept of history.
+func (x *Index) Publish(now time.Time, newest kv.Revision, versions []*kv.Version) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	events := make([]*node, len(versions))
 	for i, v := range versions {
-		events[i] = x.apply(v, at)
+		events[i] = x.apply(v)
 	}
 	x.state.Store(&state{x.tree.Copy(), newest})
 	for _, n := range events {
@@ -107,13 +107,13 @@ func (x *Index) Publish(at time.Time, newest kv.Revision, versions []*kv.Version
 	}
 	x.linked.Store(uint64(newest))
 	x.wake(newest)
-	if x.bytes > x.opts.Bytes || at.Sub(x.swept) >= sweepEvery {
-		x.trim(at)
+	if x.bytes > x.opts.Bytes || now.Sub(x.swept) >= sweepEvery {
+		x.trim(now)
 	}
 }
 
 // apply puts v into the tree and its event into its table's history.
-func (x *Index) apply(v *kv.Version, at time.Time) *node {
+func (x *Index) apply(v *kv.Version) *node {
 	t := x.table(kv.TableOf(v.Key))
 	was, existed := x.tree.Get(v.Key)
 	switch {
@@ -130,7 +130,7 @@ func (x *Index) apply(v *kv.Version, at time.Time) *node {
 		x.tree.Set(v.Key, v)
 	}
 	x.seq++
-	n := &node{event: kv.Event{Version: v, Prev: was}, rev: v.Revision, seq: x.seq, at: at}
+	n := &node{event: kv.Event{Version: v, Prev: was}, rev: v.Revision, seq: x.seq}
 	t.append(n)
 	x.bytes += n.bytes()
 	return n

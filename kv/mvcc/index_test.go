@@ -32,7 +32,7 @@ func (s *stage) put(size int, keys ...string) kv.Revision {
 	s.newest++
 	var versions []*kv.Version
 	for _, key := range keys {
-		versions = append(versions, &kv.Version{Key: key, Value: make([]byte, size), Revision: s.newest, Created: s.newest})
+		versions = append(versions, &kv.Version{Key: key, Value: make([]byte, size), Revision: s.newest, Created: s.newest, Time: kv.InstantOf(s.now)})
 	}
 	s.Publish(s.now, s.newest, versions)
 	return s.newest
@@ -298,7 +298,7 @@ func TestForgettingGivesMemoryBack(t *testing.T) {
 		s.put(1, key("a", i%7))
 	}
 	s.newest++
-	s.Publish(s.now, s.newest, []*kv.Version{{Key: key("a", 1), Revision: s.newest, Created: 2, Deleted: true}})
+	s.Publish(s.now, s.newest, []*kv.Version{{Key: key("a", 1), Revision: s.newest, Created: 2, Deleted: true, Time: kv.InstantOf(s.now)}})
 	tb := s.tables["default/core/a/"]
 	old := weak.Make(tb.events[500])
 	s.now = s.now.Add(2 * time.Hour)

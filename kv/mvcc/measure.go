@@ -23,8 +23,8 @@ func (x *Index) Measure() Measures {
 	m := Measures{Keys: x.tree.Len(), Bytes: x.bytes}
 	for _, t := range x.tables {
 		m.Events += len(t.events)
-		if len(t.events) > 0 && (m.Since.IsZero() || t.events[0].at.Before(m.Since)) {
-			m.Since = t.events[0].at
+		if len(t.events) > 0 && (m.Since.IsZero() || t.events[0].event.Version.Time.Time().Before(m.Since)) {
+			m.Since = t.events[0].event.Version.Time.Time()
 		}
 		m.Watches += t.topic.watchers
 		for _, tp := range t.topics {
@@ -42,9 +42,9 @@ func (x *Index) Measure() Measures {
 func (x *Index) NewestAt(at time.Time) kv.Revision {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	rev := kv.Revision(x.oldest.Load())
+	rev, then := kv.Revision(x.oldest.Load()), kv.InstantOf(at)
 	for _, t := range x.tables {
-		later := sort.Search(len(t.events), func(i int) bool { return t.events[i].event.Version.Time.After(at) })
+		later := sort.Search(len(t.events), func(i int) bool { return t.events[i].event.Version.Time > then })
 		if later > 0 {
 			rev = max(rev, t.events[later-1].rev)
 		}

@@ -64,6 +64,7 @@ func TestThePastIsReadWhileItIsForgotten(t *testing.T) {
 		if v := raceVersion(s.newest); v.Deleted && s.Newest().Get(v.Key) == nil {
 			s.Publish(s.now, s.newest, nil)
 		} else {
+			v.Time = kv.InstantOf(s.now)
 			s.Publish(s.now, s.newest, []*kv.Version{v})
 		}
 		s.now = s.now.Add(MinHistory / 20)

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -13,8 +12,7 @@ import (
 type node struct {
 	event kv.Event // without a version if the place is bare
 	rev   kv.Revision
-	seq   uint64    // the order of events of different tables
-	at    time.Time // when it was committed
+	seq   uint64 // the order of events of different tables
 
 	next atomic.Pointer[node]
 	gone atomic.Bool // what came next here is forgotten
@@ -51,7 +49,7 @@ func (x *Index) link(n *node) {
 }
 
 func (n *node) copy() *node {
-	return &node{event: n.event, rev: n.rev, seq: n.seq, at: n.at}
+	return &node{event: n.event, rev: n.rev, seq: n.seq}
 }
 
 // subtopics returns the topics besides the table that key's events belong to and that
