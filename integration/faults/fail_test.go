@@ -2,6 +2,7 @@ package faults
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 func TestEveryOperationFailsOnce(t *testing.T) {
 	inTurn(t, func(t *testing.T, seed uint64, n int) (happened bool, operations int) {
 		w := newWorld(t, seed, cutdisk.New())
+		w.about = fmt.Sprintf(", n = %d", n)
 		nth := cutdisk.Nth(n)
 		w.breaks(func(op cutdisk.Op) error {
 			err := nth(op)
@@ -41,6 +43,7 @@ func TestEveryOperationFailsOnce(t *testing.T) {
 func TestKilledAtEveryOperation(t *testing.T) {
 	inTurn(t, func(t *testing.T, seed uint64, n int) (happened bool, operations int) {
 		w := newWorld(t, seed, cutdisk.New())
+		w.about = fmt.Sprintf(", n = %d", n)
 		w.breaks(cutdisk.From(n))
 		w.trouble = func(err error) {
 			if !errors.Is(err, cutdisk.ErrInjected) {

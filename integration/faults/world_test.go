@@ -63,12 +63,18 @@ type world struct {
 	*testing.T
 	client
 	seed  uint64
+	about string // what is special about this one
 	disk  *cutdisk.Disk
 	clock *kvtest.Clock
 	asked int
-	now   atomic.Pointer[local.Engine]           // that is open, for whoever looks on
-	fault atomic.Pointer[func(cutdisk.Op) error] // asked before each operation, if there is one
-	gate  atomic.Pointer[chan struct{}]          // that syncs wait at, if there is one
+
+	refused, opened int // how often
+	time            timeline
+	timed           int                                    // how many commits it knows
+	room            int64                                  // that the disk has, where that is limited
+	now             atomic.Pointer[local.Engine]           // that is open, for whoever looks on
+	fault           atomic.Pointer[func(cutdisk.Op) error] // asked before each operation, if there is one
+	gate            atomic.Pointer[chan struct{}]          // that syncs wait at, if there is one
 
 	// trouble is told of what a client was answered that is no ordinary answer, and makes
 	// the store take writes again.
@@ -108,7 +114,7 @@ func (w *world) breaks(f func(cutdisk.Op) error) {
 // fatal ends the test, and says what to type to see it again.
 func (w *world) fatal(err error) {
 	w.Helper()
-	w.Fatalf("seed %d, after %d commits and %d operations: %v", w.seed, w.asked, w.disk.Ops(), err)
+	w.Fatalf("seed %d%s, after %d commits and %d operations: %v", w.seed, w.about, w.asked, w.disk.Ops(), err)
 }
 
 // tiny makes a store write segments and snapshots all the time, and drop old ones.
@@ -124,12 +130,14 @@ func (w *world) open() error {
 	refused, wrong := w.client.open(tiny(w.disk, w.clock), rand.New(rand.NewPCG(w.seed, 0)))
 	if refused == nil {
 		e := w.e
+		w.opened++
 		w.Cleanup(func() { e.Close() })
 		w.now.Store(e)
 	}
 	if wrong != nil {
 		w.fatal(wrong)
 	}
+	w.keepTime()
 	return refused
 }
 
@@ -147,6 +155,7 @@ func (w *world) published() kv.Revision {
 func (w *world) close() error {
 	w.see()
 	w.now.Store(nil)
+	w.time.restart()
 	return w.e.Close()
 }
 
@@ -157,6 +166,21 @@ func (w *world) see() {
 	if err := w.m.see(w.w); err != nil {
 		w.fatal(err)
 	}
+	w.keepTime()
+}
+
+// keepTime has the timeline learn of the commits that it has not been told.
+func (w *world) keepTime() {
+	w.Helper()
+	for ; w.timed < len(w.m.commits); w.timed++ {
+		t, now := w.m.commits[w.timed], w.clock.Now()
+		if now.Before(t.at) || w.m.jumps {
+			now = t.at // it was made just now
+		}
+		if err := w.time.told(t, now); err != nil {
+			w.fatal(err)
+		}
+	}
 }
 
 // live1 lives through the i-th step of the workload. The same seed and step do the same.
@@ -164,8 +188,28 @@ func (w *world) live1(i int) {
 	r := rand.New(rand.NewPCG(w.seed, uint64(i)))
 	w.step(i, r)
 	w.see()
-	w.clock.Advance(time.Duration(r.IntN(8_000)) * time.Millisecond)
+	w.pass(time.Duration(r.IntN(8_000)) * time.Millisecond)
+}
+
+// pass lets time pass, and sees that what should have expired then has.
+func (w *world) pass(d time.Duration) {
+	w.Helper()
+	halted := w.e.Err() != nil // so nothing can expire
+	w.time.elapsed += d
+	w.clock.Advance(d)
 	w.see()
+	if halted || w.e.Err() != nil {
+		return
+	}
+	snap, err := w.e.Read(noContext, kv.Latest)
+	if err != nil {
+		w.fatal(err)
+	}
+	for v := range snap.Ascend("", "") {
+		if err := w.time.mayStay(v); err != nil {
+			w.fatal(err)
+		}
+	}
 }
 
 func (w *world) step(i int, r *rand.Rand) {
@@ -177,7 +221,7 @@ func (w *world) step(i int, r *rand.Rand) {
 	case i%41 == 32:
 		w.compact(r, w.e.Shrink)
 	case i%29 == 8:
-		w.clock.Advance(100 * time.Second)
+		w.pass(100 * time.Second)
 	case i%11 == 5:
 		w.commitAtOnce(r)
 	case i%17 == 3:
@@ -243,7 +287,11 @@ func (w *world) op(r *rand.Rand, key string) kv.Op {
 
 // commit commits txn, whose answer should be of that kind.
 func (w *world) commit(txn kv.Txn, want error) {
-	if err := w.try(w.asked, txn); !errors.Is(err, want) {
+	err := w.try(w.asked, txn)
+	if want != nil && errors.Is(err, want) {
+		w.refused++
+	}
+	if !errors.Is(err, want) {
 		w.trouble(err)
 	}
 }
