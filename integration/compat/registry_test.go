@@ -204,8 +204,8 @@ func whoWrote(t *testing.T, engine kv.Engine, name string) {
 		t.Fatal(err)
 	}
 	for v := range snap.Ascend(compat.DefaultSpace+"/"+examplev1.SchemeGroupVersion.Group+"/pods/", "") {
-		if v.Author.User != name {
-			t.Errorf("%s was written by %+v", v.Key, v.Author)
+		if v.By().User != name {
+			t.Errorf("%s was written by %+v", v.Key, v.By())
 		}
 	}
 }
