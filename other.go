@@ -47,13 +47,7 @@ func (p *parts) other() http.Handler {
 // metrics are the figures of this server alone.
 func (p *parts) metrics() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	counter := func(name, help string, value func() float64) {
-		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "pawl", Name: name, Help: help}, value))
-	}
-	counter("store_commits_total", "Commits that changed something.", func() float64 { return float64(p.engine.Stats().Commits) })
-	counter("store_syncs_total", "Times the log was made durable; many commits share one.", func() float64 { return float64(p.engine.Stats().Syncs) })
-	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "pawl", Name: "store_revision", Help: "The newest revision, which is the newest resourceVersion."},
-		func() float64 { _, newest := p.engine.Revisions(); return float64(newest) }))
+	r.MustRegister(health.StoreMetrics(p.engine, time.Now))
 	return r
 }
 
