@@ -106,7 +106,7 @@
 //	           value:string
 //
 // Versions are in the order of their keys. A snapshot is written in the background, under
-// another name until it is complete, when as much log has gathered since the last as
+// another name until it is complete, when four times as much log has gathered since the last as
 // it is long itself, or [Options.SnapshotSize].
 //
 // # History

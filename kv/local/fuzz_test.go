@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"unique"
 	"time"
+	"unique"
 
 	"github.com/pawl-dev/pawl/kv"
 )

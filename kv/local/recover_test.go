@@ -337,7 +337,7 @@ func TestALogThatEndsBeforeASnapshotStopsOpening(t *testing.T) {
 		d := newDisk()
 		opts := local.Options{Dir: "store", FS: d, Clock: clock, SegmentSize: 300, SnapshotSize: 500}
 		e := mustOpen(t, opts)
-		for range 3 {
+		for range 8 {
 			tell(t, e, clock)
 			synctest.Wait()
 		}

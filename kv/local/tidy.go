@@ -84,12 +84,15 @@ func (j *journal) dead(rev kv.Revision) (n int) {
 	return n
 }
 
-// due reports whether the log since the newest snapshot is long enough for another: as
-// long as the snapshot itself, so that writing them at most doubles what goes to disk.
+// snapshotSpacing weighs what snapshots write against what opening reads.
+const snapshotSpacing = 4
+
+// due reports whether the log since the newest snapshot is long enough for another: snapshotSpacing
+// times as long as the snapshot itself, so that they add at most a quarter to what goes to disk.
 func (j *journal) due() bool {
 	size := j.opts.SnapshotSize
 	if n := len(j.snapshots); n > 0 {
-		size = max(size, j.snapshots[n-1].size)
+		size = max(size, snapshotSpacing*j.snapshots[n-1].size)
 	}
 	return j.fresh >= size || j.freshFiles > snapshotFiles
 }
