@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -47,11 +48,20 @@ var commits = []promise{
 		if v != done.Versions[0] {
 			s.Error("the version that was committed is not the one that is read")
 		}
-		if v.Created != created || v.Author != who || v.Deleted || v.Slot.Load() != "mine" || !v.Expires.IsZero() || v.Time.IsZero() {
+		if v.Created != created || v.By() != who || v.Deleted || v.Slot.Load() != "mine" || !v.Expires.IsZero() || v.Time.IsZero() {
 			s.Errorf("got %+v", v)
 		}
 		if p := v.Prev(); p == nil || p.Revision != created || string(p.Value) != "1" || p.Prev() != nil {
 			s.Errorf("before it was %+v", p)
+		}
+	}},
+	{"a deletion says who made it", func(s *store) {
+		who := kv.Author{User: "ada", Verb: "delete"}
+		s.put(a, "1")
+		w := s.watch(ns, s.newest())
+		done := s.commit(kv.Txn{Author: who, Ops: []kv.Op{kv.Delete(a)}})
+		if e := s.next(w); e.Version != done.Versions[0] || !e.Version.Deleted || e.Version.By() != who {
+			s.Errorf("got %+v", e.Version)
 		}
 	}},
 	{"a key that is made anew remembers that it was deleted", func(s *store) {
@@ -69,10 +79,12 @@ var commits = []promise{
 			s.clock.Set(-1e12)
 		}
 		second := s.commit(one(kv.Put(a, []byte("2")))).Versions[0]
-		if second.Time.Before(first.Time) {
+		if second.Time < (first.Time) {
 			s.Errorf("%v came after %v", second.Time, first.Time)
 		}
 	}},
+	{"what is committed later has the larger revision", laterIsLarger},
+	{"nobody sees half of a transaction", seesNoHalf},
 	{"a condition that holds lets a commit through", func(s *store) {
 		rev := s.commit(one(kv.Put(a, []byte("1")), cond(a, kv.Absent), cond(b, kv.Absent))).Revision
 		s.commit(one(kv.Put(b, []byte("2")), cond(a, rev)))
@@ -135,11 +147,20 @@ var commits = []promise{
 			s.Errorf("the newest revision went from %d to %d", newest, got)
 		}
 	}},
-	{"a caller may change its slice afterwards", func(s *store) {
+	{"a transaction without anything answers with the newest revision", func(s *store) {
+		rev := s.put(a, "1")
+		if done := s.commit(kv.Txn{}); done.Revision != rev || len(done.Versions) != 0 {
+			s.Errorf("got %+v, want revision %d", done, rev)
+		}
+	}},
+	{"a caller may change its slices afterwards", func(s *store) {
 		value := []byte("1")
-		s.commit(one(kv.Put(a, value)))
-		value[0] = 'x'
-		s.holds(s.read(kv.Latest), a, "1")
+		txn := one(kv.Put(a, value), cond(a, kv.Absent))
+		s.commit(txn)
+		value[0], txn.Ops[0].Key, txn.Conditions[0].Key = 'x', b, b
+		snap := s.read(kv.Latest)
+		s.holds(snap, a, "1")
+		s.keys(snap, "", "", a)
 	}},
 	{"an empty value is not nothing", func(s *store) {
 		s.commit(one(kv.Put(a, []byte{})))
@@ -156,6 +177,14 @@ var commits = []promise{
 			s.Error("it came back as something else")
 		}
 		s.commit(kv.Txn{Ops: manyOps(kv.MaxTxnOps)})
+		var full []kv.Op
+		for left, i := kv.MaxTxnBytes, 0; left > 0; i++ {
+			op := kv.Put(fmt.Sprintf("%sk%d", ns, i), big)
+			op.Value = big[:min(len(big), left-len(op.Key))]
+			left -= len(op.Key) + len(op.Value)
+			full = append(full, op)
+		}
+		s.commit(kv.Txn{Ops: full})
 	}},
 	{"a context that was cancelled makes the outcome unknown", func(s *store) {
 		_, err := s.Commit(s.cancelled(), one(kv.Put(a, []byte("1"))))
@@ -167,6 +196,7 @@ var commits = []promise{
 		}
 		s.put(b, "1")
 	}},
+	{"what is answered as unknown is there wholly or not at all", unknownIsWhole},
 	{"of many writers who saw the same version one wins", func(s *store) {
 		const writers, rounds = 8, 20
 		var wg sync.WaitGroup
@@ -203,6 +233,91 @@ func increment(s *store, w int) {
 		// The revision it lost to can be read.
 		if got := s.read(kv.Latest).Revision(); got < e.Have {
 			s.Errorf("lost to revision %d, but the newest is %d", e.Have, got)
+		}
+	}
+}
+
+// laterIsLarger has many commit and tell each other what they got.
+func laterIsLarger(s *store) {
+	var answered atomic.Uint64
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for range 50 {
+				before := answered.Load()
+				rev := uint64(s.put(fmt.Sprintf("%sk%d", ns, w), "x"))
+				if rev <= before {
+					s.Errorf("revision %d was committed after %d was answered", rev, before)
+				}
+				for known := answered.Load(); known < rev && !answered.CompareAndSwap(known, rev); known = answered.Load() {
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// seesNoHalf has writers put one value under keys of several tables and spaces. Whoever
+// reads sees one value everywhere, and whoever watches is told of all or none of it.
+func seesNoHalf(s *store) {
+	const writers, rounds = 3, 40
+	all := []string{a, b, "default/core/secrets/ns/a", "default/core/namespaces/ns"}
+	everywhere := append([]string{"other/core/configmaps/ns/a"}, all...)
+	w := s.watch("default/", s.newest())
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for j := range rounds {
+				var txn kv.Txn
+				for _, key := range everywhere {
+					txn.Ops = append(txn.Ops, kv.Put(key, fmt.Append(nil, i, " ", j)))
+				}
+				rev := s.commit(txn).Revision
+				for _, at := range []kv.Freshness{kv.Latest, kv.Any, kv.AtLeast(rev), kv.Exactly(rev)} {
+					alike(s, s.read(at), everywhere)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	told := map[kv.Revision]int{}
+	for range writers * rounds * len(all) {
+		told[s.next(w).Version.Revision]++
+	}
+	for rev, n := range told {
+		if n != len(all) {
+			s.Errorf("%d changes were told of revision %d, want %d", n, rev, len(all))
+		}
+	}
+}
+
+// alike fails the test unless snap holds the same version everywhere.
+func alike(s *store, snap kv.Snapshot, keys []string) {
+	first := snap.Get(keys[0])
+	for _, key := range keys {
+		if v := snap.Get(key); first == nil || v == nil || v.Revision != first.Revision || !bytes.Equal(v.Value, first.Value) {
+			s.Errorf("at revision %d %s is %+v, and %s is %+v", snap.Revision(), keys[0], first, key, v)
+			return
+		}
+	}
+}
+
+// unknownIsWhole cancels commits of two keys while they are under way.
+func unknownIsWhole(s *store) {
+	for i := range 100 {
+		ctx, cancel := context.WithCancel(s.Context())
+		go cancel()
+		key := fmt.Sprintf("%sk%d", ns, i)
+		_, err := s.Commit(ctx, kv.Txn{Ops: []kv.Op{kv.Put(key+"a", []byte("1")), kv.Put(key+"b", []byte("1"))}})
+		if err != nil {
+			if s.fails(err, kv.ErrUnknown); !errors.Is(err, context.Canceled) {
+				s.Errorf("error %v does not say why", err)
+			}
+		}
+		s.commit(kv.Txn{}) // what is under way is over
+		snap := s.read(kv.Latest)
+		if first, second := snap.Get(key+"a"), snap.Get(key+"b"); (first == nil) != (second == nil) || err == nil && first == nil {
+			s.Errorf("commit %d, error %v: there is %v and %v", i, err, first, second)
 		}
 	}
 }
@@ -261,6 +376,9 @@ func swapRing(s *store) {
 	s.commit(kv.Txn{Ops: ops})
 	follow := func(snap kv.Snapshot, i int) (next int, at kv.Condition) {
 		v := snap.Get(key(i))
+		if v == nil {
+			s.Fatalf("at revision %d link %d of the ring is gone", snap.Revision(), i)
+		}
 		fmt.Sscan(string(v.Value), &next)
 		return next, cond(v.Key, v.Revision)
 	}

@@ -20,7 +20,7 @@ var ends = []promise{
 		}
 		select {
 		case <-ready:
-		case <-time.After(patience):
+		case <-time.After(s.patience):
 			s.Fatal("whoever waits was not woken")
 		}
 		for _, w := range []kv.Watch{idle, full} {
@@ -39,6 +39,9 @@ var ends = []promise{
 		if s.Err() == nil {
 			s.Error("it takes writes")
 		}
+		if c, ok := s.Engine.(kv.Compactor); ok {
+			s.fails(c.Compact(s.Context(), rev), kv.ErrClosed)
+		}
 		s.holds(snap, a, "1")
 		s.keys(snap, "", "", a)
 		if err := s.Close(); err != nil {
@@ -56,7 +59,7 @@ var ends = []promise{
 		select {
 		case err := <-failed:
 			s.fails(err, kv.ErrClosed)
-		case <-time.After(patience):
+		case <-time.After(s.patience):
 			s.Fatal("it waits on")
 		}
 	}},

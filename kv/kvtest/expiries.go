@@ -15,7 +15,7 @@ var expiries = []promise{
 		s.needsClock()
 		w := s.watch(ns, s.newest())
 		v := s.commit(s.expiring(a, kv.After, time.Minute)).Versions[0]
-		if !v.Expires.Equal(v.Time.Add(time.Minute)) {
+		if v.Expires != v.Time.Add(time.Minute) {
 			s.Errorf("made at %v it expires at %v", v.Time, v.Expires)
 		}
 		s.next(w)
@@ -25,10 +25,10 @@ var expiries = []promise{
 		s.holds(s.read(kv.Latest), a, "x")
 		s.clock.Advance(1 + slack)
 		e := s.next(w)
-		if !e.Version.Deleted || e.Version.Key != a || e.Prev != v || e.Version.Time.Before(v.Expires) {
+		if !e.Version.Deleted || e.Version.Key != a || e.Prev != v || e.Version.Time < v.Expires {
 			s.Errorf("got %+v", e.Version)
 		}
-		if e.Version.Author != (kv.Author{Manager: "pawl", Verb: "expire"}) {
+		if e.Version.By() != (kv.Author{Manager: "pawl", Verb: "expire"}) {
 			s.Errorf("by %+v", e.Version.Author)
 		}
 		s.holds(s.read(kv.Latest), a, "")

@@ -3,11 +3,12 @@
 //
 //	kvtest.Run(t, func(t *testing.T) kv.Engine { return open(t) })
 //
-// If the engine is given a [Clock], and the opener returns it as [Clocked], what depends
-// on time is tested as well.
+// If the opener returns the engine in a [Rig], what depends on time and on being opened
+// again is tested as well.
 package kvtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -17,27 +18,25 @@ import (
 	"github.com/pawl-dev/pawl/kv"
 )
 
-// Clocked is an engine and the clock that it goes by.
-type Clocked struct {
+// A Rig is an engine and what a test can do to it from outside.
+type Rig struct {
 	kv.Engine
+
+	// Clock is what the engine goes by; nil if it goes by another.
 	Clock *Clock
+
+	// Reopen opens the store once more, after its engine was closed; nil if the store is gone then.
+	Reopen func() (kv.Engine, error)
 }
 
 // Run tests engines that open makes, a new and empty one for each promise, in parallel.
 // They are closed at the end of each test.
 func Run(t *testing.T, open func(t *testing.T) kv.Engine) {
-	for _, group := range [][]promise{commits, reads, watches, histories, expiries, ends} {
-		for _, p := range group {
-			t.Run(p.name, func(t *testing.T) {
-				t.Parallel()
-				s := &store{T: t, Engine: open(t)}
-				if c, ok := s.Engine.(Clocked); ok {
-					s.Engine, s.clock = c.Engine, c.Clock
-				}
-				t.Cleanup(func() { s.Engine.Close() })
-				p.test(s)
-			})
-		}
+	for _, p := range promises() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.keep(t, open(t), patience)
+		})
 	}
 }
 
@@ -47,15 +46,48 @@ type promise struct {
 	test func(s *store)
 }
 
-// A store is an engine under test.
-type store struct {
-	*testing.T
-	kv.Engine
-	clock *Clock // nil if the engine goes by another
+// promises returns everything that an engine promises.
+func promises() []promise {
+	return slices.Concat(commits, reads, watches, histories, expiries, restarts, ends)
 }
 
-// patience is how long a test waits for what must come.
+// keep fails t unless e keeps the promise, within that time for whatever must come.
+func (p promise) keep(t testing.TB, e kv.Engine, patience time.Duration) {
+	s := &store{TB: t, Engine: e, patience: patience}
+	if rig, ok := e.(Rig); ok {
+		s.Engine, s.clock, s.again = rig.Engine, rig.Clock, rig.Reopen
+	}
+	t.Cleanup(func() { s.Engine.Close() })
+	p.test(s)
+}
+
+// A store is an engine under test.
+type store struct {
+	testing.TB
+	kv.Engine
+	clock    *Clock                    // nil if the engine goes by another
+	again    func() (kv.Engine, error) // nil if the store cannot be opened again
+	patience time.Duration             // how long a test waits for what must come
+}
+
+// patience is how long it waits usually.
 const patience = 20 * time.Second
+
+// reopen closes the store and opens it again, or skips the test.
+func (s *store) reopen() {
+	s.Helper()
+	if s.again == nil {
+		s.Skip("the store is gone when it is closed")
+	}
+	if err := s.Close(); err != nil {
+		s.Fatalf("close: %v", err)
+	}
+	e, err := s.again()
+	if err != nil {
+		s.Fatalf("open again: %v", err)
+	}
+	s.Engine = e
+}
 
 const (
 	table = "default/core/configmaps/"
@@ -168,7 +200,7 @@ func (s *store) wait(w kv.Watch) {
 	s.Helper()
 	select {
 	case <-w.Wait():
-	case <-time.After(patience):
+	case <-time.After(s.patience):
 		s.Fatal("nothing came")
 	}
 }
@@ -202,6 +234,16 @@ func (s *store) cancelled() context.Context {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	return ctx
+}
+
+// Same says whether two versions are alike in all that lasts.
+func Same(a, b *kv.Version) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a == b || a.Key == b.Key && bytes.Equal(a.Value, b.Value) && (a.Value == nil) == (b.Value == nil) &&
+		a.Revision == b.Revision && a.Created == b.Created && a.Time == b.Time && a.Author == b.Author &&
+		a.Deleted == b.Deleted && a.Expires == b.Expires
 }
 
 func cond(key string, at kv.Revision) kv.Condition { return kv.Condition{Key: key, At: at} }

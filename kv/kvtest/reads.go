@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -24,6 +26,8 @@ var reads = []promise{
 			}
 		}
 	}},
+	{"the latest state holds every commit that was answered before", latestIsLatest},
+	{"a version is walked backwards through all that can be read", walksBack},
 	{"a snapshot never changes", func(s *store) {
 		s.put(a, "1")
 		s.put(b, "1")
@@ -61,26 +65,7 @@ var reads = []promise{
 			break
 		}
 	}},
-	{"a read at least at a revision waits for it", func(s *store) {
-		next := s.newest() + 1
-		got := make(chan kv.Snapshot, 1)
-		go func() {
-			snap, err := s.Read(s.Context(), kv.AtLeast(next))
-			if err != nil {
-				s.Errorf("read: %v", err)
-			}
-			got <- snap
-		}()
-		for s.newest() < next {
-			s.put(a, "1")
-		}
-		select {
-		case snap := <-got:
-			s.holds(snap, a, "1")
-		case <-time.After(patience):
-			s.Fatal("it waits on")
-		}
-	}},
+	{"a read at least at a revision waits for it", waits},
 	{"a read at least at a revision that does not come says so", func(s *store) {
 		rev := s.put(a, "1")
 		_, err := s.Read(s.cancelled(), kv.AtLeast(rev+7))
@@ -118,6 +103,95 @@ var reads = []promise{
 			s.Errorf("got %+v", v)
 		}
 	}},
+}
+
+// waits reads a revision before it is committed, several times.
+func waits(s *store) {
+	for range 20 {
+		next := s.newest() + 1
+		begun, got := make(chan struct{}), make(chan kv.Snapshot, 1)
+		go func() {
+			close(begun)
+			snap, err := s.Read(s.Context(), kv.AtLeast(next))
+			if err != nil {
+				s.Errorf("read: %v", err)
+			}
+			got <- snap
+		}()
+		<-begun
+		for s.newest() < next {
+			s.put(a, "1")
+		}
+		select {
+		case snap := <-got:
+			if snap == nil || snap.Revision() < next {
+				s.Fatalf("got %v, want revision %d", snap, next)
+			}
+			s.holds(snap, a, "1")
+		case <-time.After(s.patience):
+			s.Fatal("it waits on")
+		}
+	}
+}
+
+// latestIsLatest has some write, and others read what those have been answered.
+func latestIsLatest(s *store) {
+	var answered atomic.Uint64
+	over := make(chan struct{})
+	var wg, readers sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			for range 100 {
+				rev := uint64(s.put(fmt.Sprintf("%sk%d", ns, w), "x"))
+				for known := answered.Load(); known < rev && !answered.CompareAndSwap(known, rev); known = answered.Load() {
+				}
+			}
+		})
+	}
+	for range 2 {
+		w := s.watch(ns, s.newest())
+		readers.Go(func() {
+			for {
+				before := kv.Revision(answered.Load())
+				if got := s.read(kv.Latest).Revision(); got < before {
+					s.Errorf("the latest was revision %d after %d was answered", got, before)
+				}
+				select {
+				case <-over:
+					return
+				case <-w.Wait():
+					w.Next()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(over)
+	readers.Wait()
+}
+
+// walksBack compares each key's versions with what a twin remembers of them.
+func walksBack(s *store) {
+	tw := newTwin(s, 6)
+	for range 200 {
+		tw.step()
+	}
+	for _, key := range tw.keys {
+		v := s.read(kv.Latest).Get(key)
+		if v == nil {
+			continue
+		}
+		events := tw.under(key, 0)
+		for i := len(events) - 1; i >= 0; i-- {
+			if !Same(v, events[i].Version) {
+				s.Fatalf("seed %d: %s before %d more changes was %+v, want %+v", tw.seed, key, len(events)-1-i, v, events[i].Version)
+			}
+			v = v.Prev()
+		}
+		if v != nil {
+			s.Fatalf("seed %d: %s was %+v before it was made", tw.seed, key, v)
+		}
+	}
 }
 
 // pastIsPast compares every revision of a random history with what a twin remembers.
@@ -163,7 +237,7 @@ func (tw *twin) compare(snap kv.Snapshot, i int, prefix, from string) {
 		s.Fatalf("at revision %d under %q from %q there is\n%q, want\n%q", snap.Revision(), prefix, from, got, expect)
 	}
 	for _, key := range tw.keys {
-		if snap.Get(key) != want[key] {
+		if !Same(snap.Get(key), want[key]) {
 			s.Fatalf("at revision %d %s is %+v, want %+v", snap.Revision(), key, snap.Get(key), want[key])
 		}
 	}

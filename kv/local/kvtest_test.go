@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -17,7 +18,11 @@ func open(t *testing.T, opts local.Options) kv.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kvtest.Clocked{Engine: e, Clock: clock}
+	rig := kvtest.Rig{Engine: e, Clock: clock}
+	if !opts.Memory {
+		rig.Reopen = func() (kv.Engine, error) { return local.Open(context.Background(), opts) }
+	}
+	return rig
 }
 
 func TestMemory(t *testing.T) {
