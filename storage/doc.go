@@ -19,6 +19,12 @@
 // Whoever has lost a race once waits for their turn at that key, first come first served,
 // so that many writers of one object form a queue and not a storm.
 //
+// # Where reads begin
+//
+// A list is given a [From] and a watch a [WatchFrom], which say what they mean and nothing else.
+// [ListQuery] and [WatchQuery] make them of the options that clients send, whose meaning depends
+// on one another.
+//
 // # What is stored
 //
 // The resourceVersion of an object is the revision of its last write and is never stored

@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// Results are what became of each test of a run.
-type Results map[string]string // by package and name, as [Test.key] makes them: pass, fail or skip
+// Results are what became of each test of a run: pass, fail or skip, by package and name.
+type Results map[string]map[string]string
 
 // A Line is one line of what go test -json writes.
 type Line struct {
@@ -37,7 +37,10 @@ func Read(r io.Reader, each func(Line)) (Results, error) {
 		switch l.Action {
 		case "pass", "fail", "skip":
 			if l.Test != "" {
-				got[l.Package+" "+l.Test] = l.Action
+				if got[l.Package] == nil {
+					got[l.Package] = map[string]string{}
+				}
+				got[l.Package][l.Test] = l.Action
 			}
 		}
 		each(l)
@@ -46,7 +49,7 @@ func Read(r io.Reader, each func(Line)) (Results, error) {
 
 // Unproved says why a test proves nothing in this run, nil if it ran and passed.
 func (r Results) Unproved(t Test) error {
-	switch action, ran := r[t.key()]; {
+	switch action, ran := r[packageIn(t.Folder)][t.name()]; {
 	case !ran:
 		return fmt.Errorf("%v: did not run", t)
 	case action == "skip":
@@ -57,13 +60,27 @@ func (r Results) Unproved(t Test) error {
 	return nil
 }
 
-// key is the package and the name of a test as go test tells them.
-func (t Test) key() string {
+// Ran reports whether any test of the package in a folder ran.
+func (r Results) Ran(folder string) bool { return len(r[packageIn(folder)]) > 0 }
+
+// Count returns how many tests ran, subtests among them.
+func (r Results) Count() int {
+	n := 0
+	for _, tests := range r {
+		n += len(tests)
+	}
+	return n
+}
+
+func packageIn(folder string) string { return path.Join(module, folder) }
+
+// name is the name of a test as go test tells it.
+func (t Test) name() string {
 	name := t.Func
 	for _, s := range t.Sub {
 		name += "/" + told(s)
 	}
-	return path.Join(module, t.Folder) + " " + name
+	return name
 }
 
 // told is the name of a subtest as go test tells it: without white space, and with what cannot

@@ -11,6 +11,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -38,13 +39,23 @@ func run(in io.Reader, out, errs io.Writer, root string) int {
 			tests[t.String()] = t
 		}
 	}
+	idle := map[string]int{} // tests that rules rest on, by the folder of a package that ran none
 	for _, t := range sorted(tests) {
-		if err := results.Unproved(t); err != nil {
-			fmt.Fprintln(errs, "ran: a rule rests on", err)
-			unproved++
+		err := results.Unproved(t)
+		if err == nil {
+			continue
 		}
+		unproved++
+		if !results.Ran(t.Folder) {
+			idle[t.Folder]++
+			continue
+		}
+		fmt.Fprintln(errs, "ran: a rule rests on", err)
 	}
-	fmt.Fprintf(out, "%d tests ran; %d stand for rules of docs/spec, and %d of those did not pass\n", len(results), len(tests), unproved)
+	for _, folder := range slices.Sorted(maps.Keys(idle)) {
+		fmt.Fprintf(errs, "ran: no test of %s ran, and rules rest on %d of them\n", folder, idle[folder])
+	}
+	fmt.Fprintf(out, "%d tests ran; %d stand for rules of docs/spec, and %d of those did not pass\n", results.Count(), len(tests), unproved)
 	if unproved > 0 || show.failed {
 		return 1
 	}
@@ -52,13 +63,8 @@ func run(in io.Reader, out, errs io.Writer, root string) int {
 }
 
 func sorted(tests map[string]rules.Test) []rules.Test {
-	names := make([]string, 0, len(tests))
-	for name := range tests {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	all := make([]rules.Test, 0, len(names))
-	for _, name := range names {
+	all := make([]rules.Test, 0, len(tests))
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		all = append(all, tests[name])
 	}
 	return all

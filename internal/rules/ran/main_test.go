@@ -26,8 +26,9 @@ func TestRunsAreShownAndJudged(t *testing.T) {
 	}{
 		{"what passes says nothing but that", "TestA", began + said + passed + ok, 0, "ok  \tstorage\n" + counted, ""},
 		{"what fails is heard", "TestA", began + said + failed + bad, 1, "    it says so\nFAIL\tstorage\n", "ran: a rule rests on storage TestA: did not pass\n"},
-		{"what never ends is heard", "TestA", began + said + bad, 1, "FAIL\tstorage\n    it says so\n", "ran: a rule rests on storage TestA: did not run\n"},
+		{"what never ends is heard", "TestA", began + said + bad, 1, "FAIL\tstorage\n    it says so\n", "ran: no test of storage ran, and rules rest on 1 of them\n"},
 		{"a test that did not run proves nothing", "TestB", began + said + passed + ok, 1, "", "ran: a rule rests on storage TestB: did not run\n"},
+		{"a package that did not run is named once", "TestA", strings.ReplaceAll(began+passed+ok, "pawl/storage", "pawl/registry"), 1, "", "ran: no test of storage ran, and rules rest on 1 of them\n"},
 		{"what cannot be built fails", "TestA", began + passed + unmade, 1, "no such type\n" + counted, ""},
 		{"a failure that no rule rests on is one", "TestA", began + passed + bad, 1, "FAIL\tstorage\n" + counted, ""},
 		{"what is no run", "TestA", "ok\n", 1, "", "ran: this is not what go test -json writes: invalid character 'o' looking for beginning of value\n"},
