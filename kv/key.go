@@ -35,12 +35,11 @@ func CheckKey(key string) string {
 	if len(key) > MaxKeyBytes {
 		return "key too long"
 	}
-	parts := strings.Split(key, "/")
-	if len(parts) != 4 && len(parts) != 5 {
+	if n := strings.Count(key, "/"); n != 3 && n != 4 {
 		return "a key is space/group/resource[/namespace]/name"
 	}
-	for _, p := range parts {
-		if p == "" || p == "." || p == ".." {
+	for part, rest, more := "", key, true; more; {
+		if part, rest, more = strings.Cut(rest, "/"); part == "" || part == "." || part == ".." {
 			return "a part of the key is empty, . or .."
 		}
 	}

@@ -60,6 +60,20 @@ func (t *table) append(n *node) {
 	t.last = n.rev
 }
 
+// follow links v to what it follows: was, the version that it replaces, or, if that is nil, the
+// deletion that is still kept.
+func (t *table) follow(v, was *kv.Version) {
+	if was != nil {
+		v.SetPrev(was)
+	} else if len(t.dead) > 0 && t.dead[v.Key] != nil {
+		v.SetPrev(t.dead[v.Key])
+		delete(t.dead, v.Key)
+	}
+	if v.Deleted {
+		t.dead[v.Key] = v
+	}
+}
+
 // after returns the events after rev.
 func (t *table) after(rev kv.Revision) []*node {
 	return t.events[t.search(rev):]
@@ -183,11 +197,15 @@ func (x *Index) Compact(_ context.Context, rev kv.Revision) error {
 	if newest := x.state.Load().rev; rev > newest {
 		return &kv.Error{Op: "compact", Want: rev, Have: newest, Kind: kv.ErrFuture}
 	}
+	x.compact(rev)
+	return nil
+}
+
+func (x *Index) compact(rev kv.Revision) {
 	x.floor = max(x.floor, rev)
 	x.raise(rev)
 	for _, t := range x.tables {
 		x.forget(t, t.search(rev))
 		t.oldest = max(t.oldest, rev)
 	}
-	return nil
 }

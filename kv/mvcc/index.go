@@ -107,28 +107,26 @@ func (x *Index) Publish(now time.Time, newest kv.Revision, versions []*kv.Versio
 	}
 	x.linked.Store(uint64(newest))
 	x.wake(newest)
-	if x.bytes > x.opts.Bytes || now.Sub(x.swept) >= sweepEvery {
+	if x.due(now) {
 		x.trim(now)
 	}
+}
+
+// due reports whether it is time to look for what the limits do not allow.
+func (x *Index) due(now time.Time) bool {
+	return x.bytes > x.opts.Bytes || now.Sub(x.swept) >= sweepEvery
 }
 
 // apply puts v into the tree and its event into its table's history.
 func (x *Index) apply(v *kv.Version) *node {
 	t := x.table(kv.TableOf(v.Key))
-	was, existed := x.tree.Get(v.Key)
-	switch {
-	case existed:
-		v.SetPrev(was)
-	case t.dead[v.Key] != nil:
-		v.SetPrev(t.dead[v.Key])
-		delete(t.dead, v.Key)
-	}
+	var was *kv.Version
 	if v.Deleted {
-		x.tree.Delete(v.Key)
-		t.dead[v.Key] = v
+		was, _ = x.tree.Delete(v.Key)
 	} else {
-		x.tree.Set(v.Key, v)
+		was, _ = x.tree.Set(v.Key, v)
 	}
+	t.follow(v, was)
 	x.seq++
 	n := &node{event: kv.Event{Version: v, Prev: was}, rev: v.Revision, seq: x.seq}
 	t.append(n)
