@@ -242,6 +242,9 @@ func (a *attempt) outcome() Result {
 }
 
 func (t *Table) commit(ctx context.Context, a *attempt, author kv.Author) (Result, error) {
+	if ctx.Err() != nil {
+		return Result{}, &Error{Kind: Timeout, Err: context.Cause(ctx)} // an engine that is asked says it does not know
+	}
 	op := kv.Op{Key: a.key, Delete: true}
 	if a.verdict.Action == Put {
 		op = kv.Op{Key: a.key, Value: a.value, Expiry: a.verdict.Expiry}
