@@ -100,6 +100,8 @@ func (s *Store) checkSuccessor(obj, old metav1.Object) field.ErrorList {
 	if m, was := untyped(obj), untyped(old); m != nil && was != nil &&
 		metadata.Born(m, s.policy.Namespaced, AnyPathSegment) && metadata.Succeeds(m, was) {
 		return nil
+	} else if m == nil && metadata.Follows(obj, old, s.policy.Namespaced, AnyPathSegment) {
+		return nil
 	}
 	errs := validation.ValidateObjectMetaAccessor(obj, s.policy.Namespaced, AnyPathSegment, metadataPath)
 	return append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)...)

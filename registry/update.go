@@ -45,6 +45,9 @@ type UpdateOptions struct {
 	Owned bool
 	// Authorize, if set, is asked before an update creates (rule H208).
 	Authorize func(ctx context.Context) error
+	// Attempts, if not 0, is how often the update is tried while others write the object. It ends with a
+	// [*LostError] then, and when ctx ends after it lost.
+	Attempts int
 }
 
 // Updated is what an update did.
@@ -82,7 +85,7 @@ func (s *Store) update(ctx context.Context, u *update) (Updated, error) {
 	res, err := s.table.Modify(ctx, u.namespace, u.name, u.o.DryRun, u.judge)
 	u.conclude(ctx, res, err)
 	if err != nil {
-		return Updated{}, s.refuse("update", u.name, err)
+		return Updated{}, s.refuse("update", u.name, u.ranOut(ctx, err))
 	}
 	return Updated{Version: res.Version, Created: u.created, Removed: u.removed}, nil
 }
@@ -95,6 +98,7 @@ type update struct {
 	desire          Desire
 	o               UpdateOptions
 	ends            *endings
+	trial           trial
 
 	created bool
 	removed runtime.Object
@@ -104,6 +108,9 @@ type update struct {
 func (u *update) judge(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
 	if u.removed != nil && !current.Exists() {
 		return storage.Verdict{}, nil // somebody else removed what this update was removing (rule S74)
+	}
+	if err := u.spent(current); err != nil {
+		return storage.Verdict{}, err
 	}
 	u.created, u.removed = false, nil
 	s := u.store
@@ -149,7 +156,7 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 		return storage.Verdict{}, err
 	}
 	acc.SetResourceVersion(current.Revision().String())
-	return u.replace(ctx, view, obj, old)
+	return u.replace(ctx, current, view, obj, old)
 }
 
 // desired is the object that should exist. The caller may change it.
@@ -243,7 +250,7 @@ func (u *update) create(ctx context.Context, view *storage.View, obj runtime.Obj
 }
 
 // replace is an attempt that goes on from what is stored (rules S52, S59 to S65, S70).
-func (u *update) replace(ctx context.Context, view *storage.View, obj, old runtime.Object) (storage.Verdict, error) {
+func (u *update) replace(ctx context.Context, current storage.Version, view *storage.View, obj, old runtime.Object) (storage.Verdict, error) {
 	s := u.store
 	acc, oldMeta, err := accessors(obj, old)
 	if err != nil {
@@ -268,6 +275,7 @@ func (u *update) replace(ctx context.Context, view *storage.View, obj, old runti
 		warning.AddWarning(ctx, "", w)
 	}
 	s.strategy.Canonicalize(obj)
+	u.trial.attempt(revisionOf(current), obj)
 	if settle(s.holdingOf(obj, acc, oldMeta)) == removes {
 		u.removed = obj
 		s.claim(ctx, view, nil, old)

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -134,6 +135,16 @@ func TestMetadataIsLawfulOnlyIfTheLibrarySaysSo(t *testing.T) {
 				delete(m, "creationTimestamp")
 			}
 		}
+		now, was := &metav1.ObjectMeta{}, &metav1.ObjectMeta{}
+		readable := errors.Join(runtime.DefaultUnstructuredConverter.FromUnstructured(m, now), runtime.DefaultUnstructuredConverter.FromUnstructured(old, was)) == nil
+		if readable && Follows(now, was, namespaced, apivalidation.NameIsDNSSubdomain) {
+			counts["follows"]++
+			errs := apivalidation.ValidateObjectMetaAccessor(now, namespaced, apivalidation.NameIsDNSSubdomain, path)
+			errs = append(errs, apivalidation.ValidateObjectMetaUpdate(now, was, path)...)
+			if len(errs) > 0 {
+				t.Fatalf("%v after %v: %v", m, old, errs)
+			}
+		}
 		if Succeeds(m, old) {
 			counts["succeeds"]++
 			errs := apivalidation.ValidateObjectMetaUpdate(typed(t, m), typed(t, old), path)
@@ -143,7 +154,7 @@ func TestMetadataIsLawfulOnlyIfTheLibrarySaysSo(t *testing.T) {
 			}
 		}
 	}
-	if counts["born"] < 400 || counts["succeeds"] < 400 {
+	if counts["born"] < 400 || counts["succeeds"] < 400 || counts["follows"] < 400 {
 		t.Errorf("too few were lawful to say anything: %v", counts)
 	}
 }
