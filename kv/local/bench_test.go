@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -54,37 +55,79 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// The records are spread over a tenth as many keys.
+// hasty is a file system that does not wait for the disk, to fill a store for a benchmark.
+type hasty struct{ local.FS }
+
+type hastyFile struct{ local.File }
+
+func (h hasty) Create(name string) (local.File, error) {
+	f, err := h.FS.Create(name)
+	return hastyFile{f}, err
+}
+func (hasty) SyncDir(string) error { return nil }
+func (hastyFile) Sync() error      { return nil }
+
+// BenchmarkOpen tells the CPU that each record costs of 1 KiB that opening reads, at two sizes, so that it
+// can be seen to grow linearly; docs/measured.md has the figures. The last case reads a snapshot.
 func BenchmarkOpen(b *testing.B) {
-	for _, records := range []int{0, 10_000, 100_000} {
-		b.Run(fmt.Sprintf("%d records", records), func(b *testing.B) {
-			opts := local.Options{Dir: b.TempDir()}
-			e, err := local.Open(b.Context(), opts)
-			if err != nil {
-				b.Fatal(err)
-			}
-			var wg sync.WaitGroup
-			for w := range 100 {
-				wg.Go(func() {
-					for i := w; i < records; i += 100 {
-						key := fmt.Sprintf("default/core/configmaps/ns/k%d", i%(records/10))
-						if _, err := e.Commit(b.Context(), kv.Txn{Ops: []kv.Op{kv.Put(key, value)}}); err != nil {
-							b.Error(err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			e.Close()
-			b.ReportAllocs()
+	for _, c := range []struct {
+		name          string
+		records, keys int
+		opts          local.Options
+	}{
+		{"50,000 records of as many keys", 50_000, 50_000, local.Options{}},
+		{"400,000 records of as many keys", 400_000, 400_000, local.Options{}},
+		{"50,000 records of 5,000 keys", 50_000, 5_000, local.Options{}},
+		{"400,000 records of 5,000 keys", 400_000, 5_000, local.Options{}},
+		{"a snapshot of 400,000 keys", 400_000, 400_000, local.Options{SegmentSize: 1 << 20}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			opts := c.opts
+			opts.Dir, opts.FS, opts.HistorySize = b.TempDir(), hasty{local.OS}, 1<<40
+			opts.SnapshotSize = 1 << 40
+			stock(b, opts, c.records, c.keys)
+			opts.FS = nil
+			b.ResetTimer()
+			began := cpuTime()
 			for b.Loop() {
 				e, err := local.Open(b.Context(), opts)
 				if err != nil {
 					b.Fatal(err)
 				}
+				if n := e.Sizes().Index.Keys; n != c.keys {
+					b.Fatalf("it holds %d keys", n)
+				}
 				e.Close()
 			}
+			b.ReportMetric(float64(cpuTime()-began)/float64(b.N*c.records), "cpu-ns/record")
+			b.ReportMetric(0, "ns/op")
 		})
+	}
+}
+
+// stock commits so many records of a kibibyte, of keys in no order; with small segments it leaves
+// a snapshot and nothing else.
+func stock(b *testing.B, opts local.Options, records, keys int) {
+	b.Helper()
+	e, err := local.Open(b.Context(), opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	order := r.Perm(keys)
+	share(records, func(_, i int) {
+		if _, err := e.Commit(b.Context(), kv.Txn{Ops: []kv.Op{kv.Put(costKey(order[i%keys]), kibibyte[:900])}}); err != nil {
+			b.Error(err)
+		}
+	})
+	if opts.SegmentSize > 0 {
+		_, newest := e.Revisions()
+		if err := e.Shrink(b.Context(), newest); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -77,7 +77,7 @@ func Check(ctx context.Context, opts Options, progress Progress) (*Report, error
 		return nil, err
 	}
 	c := &checker{
-		ctx: ctx, journal: j, progress: progress, names: map[string]string{}, report: &Report{
+		ctx: ctx, journal: j, progress: progress, authors: &authors{}, report: &Report{
 			Dir: opts.Dir, Problems: []Finding{}, Notes: []Finding{}, Tables: map[string]int{},
 			Segments: []SegmentReport{}, Snapshots: []SnapshotReport{},
 		},
@@ -97,7 +97,7 @@ type checker struct {
 	done     int64 // bytes read
 	total    int64
 	buf      []byte
-	names    map[string]string
+	authors  *authors
 
 	segments  []kv.Revision
 	tip       tip           // nothing if it cannot be told

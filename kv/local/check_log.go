@@ -126,7 +126,7 @@ func (s *segmentCheck) frame(off int, f frame) {
 		s.wrong(off, fmt.Sprintf("a frame was written when revision %d came next, where %d does", f.first, s.next))
 	}
 	s.next = f.first
-	r := &reader{rest: f.payload, authors: s.names}
+	r := &reader{rest: f.payload, authors: s.authors}
 	for len(r.rest) > 0 {
 		c, end := r.record()
 		s.closed = end

@@ -24,6 +24,8 @@ type Options struct {
 	Clock  Clock        // nil means the machine's
 	Logger *slog.Logger // nil means silence
 
+	Progress Progress // of reading the store while it is opened, in bytes; nil means nobody wants to know
+
 	HistoryDuration time.Duration // see [mvcc.Options]
 	HistorySize     int64         // bytes; also how much log is kept beyond the newest snapshots
 	SegmentSize     int64         // bytes after which a segment is closed; 0 means 64 MiB

@@ -11,6 +11,7 @@ import (
 	"unique"
 
 	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
 )
 
 // allocates fails the test if f allocates much more than an input of n bytes may make it.
@@ -59,7 +60,8 @@ func FuzzSegment(f *testing.F) {
 					findFrame(data[off+1:], s)
 					return
 				}
-				l := &loader{index: emptyStore(Options{}), next: fr.first, expiring: map[string]struct{}{}}
+				l := newLoader(fr.first, time.Time{})
+				l.to = mvcc.NewLoader(mvcc.Options{}, mvcc.Base{Revision: emptyRevision, Floor: emptyRevision})
 				l.frame(fr)
 				flipped := bytes.Clone(data[off : off+size])
 				flipped[int(bit/8)%size] ^= 1 << (bit % 8)
@@ -216,7 +218,8 @@ func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestARevisionThatIsMissingWithinASegmentIsDamage(t *testing.T) {
-	l := &loader{index: emptyStore(Options{}), next: 2, expiring: map[string]struct{}{}}
+	l := newLoader(2, time.Time{})
+	l.to = mvcc.NewLoader(mvcc.Options{}, mvcc.Base{Revision: emptyRevision, Floor: emptyRevision})
 	b := appendCommit(nil, &commit{revision: 2, author: unique.Make(kv.Author{})})
 	if err := l.frame(frame{2, b}); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,13 @@
 package local
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
 	"unique"
+	"unsafe"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -103,7 +105,9 @@ func appendString[T string | []byte](b []byte, s T) []byte {
 type reader struct {
 	rest    []byte
 	err     error
-	authors map[string]string // so that equal names share memory
+	shared  bool     // keys and values may be parts of the payload
+	authors *authors // that have been met
+	scratch commit
 }
 
 func (r *reader) fail(what string) {
@@ -167,37 +171,72 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-func (r *reader) author() kv.Author {
-	return kv.Author{User: r.name(), Manager: r.name(), Verb: r.name(), Subresource: r.name()}
-}
-
-// maxNames is how many different names are shared; beyond it each costs its memory.
-const maxNames = 4096
-
-func (r *reader) name() string {
+// key returns a key.
+func (r *reader) key() string {
 	b := r.bytes()
-	if s, ok := r.authors[string(b)]; ok {
-		return s
+	if r.shared && len(b) > 0 {
+		return unsafe.String(&b[0], len(b)) // nobody writes to it
 	}
-	s := string(b)
-	if len(r.authors) < maxNames {
-		if r.authors == nil {
-			r.authors = map[string]string{}
-		}
-		r.authors[s] = s
-	}
-	return s
+	return string(b)
 }
 
-// value returns a copy of the bytes that follow, not nil even if there are none.
+// value returns the bytes that follow, not nil even if there are none.
 func (r *reader) value() []byte {
 	b := r.bytes()
+	if r.shared && b != nil {
+		return b
+	}
 	v := make([]byte, len(b))
 	copy(v, b)
 	return v
 }
 
-// record returns the next record. End says that it is an end mark and holds no commit.
+// author returns the author that follows.
+func (r *reader) author() unique.Handle[kv.Author] {
+	before := r.rest
+	for range 4 {
+		r.bytes()
+	}
+	if r.err != nil {
+		return unique.Handle[kv.Author]{}
+	}
+	if r.authors == nil {
+		r.authors = &authors{}
+	}
+	return r.authors.of(before[:len(before)-len(r.rest)])
+}
+
+// authors are those that have been met, by how they are written.
+type authors struct {
+	known map[string]unique.Handle[kv.Author]
+	raw   []byte // the last
+	last  unique.Handle[kv.Author]
+}
+
+// maxAuthors is how many authors are remembered.
+const maxAuthors = 4096
+
+// of returns the author who is written like that.
+func (a *authors) of(raw []byte) unique.Handle[kv.Author] {
+	if len(a.raw) > 0 && bytes.Equal(a.raw, raw) {
+		return a.last
+	}
+	h, known := a.known[string(raw)]
+	if !known {
+		r := reader{rest: raw}
+		name := func() string { return string(r.bytes()) }
+		h = unique.Make(kv.Author{User: name(), Manager: name(), Verb: name(), Subresource: name()})
+		if a.known == nil || len(a.known) >= maxAuthors {
+			a.known = map[string]unique.Handle[kv.Author]{}
+		}
+		a.known[string(raw)] = h
+	}
+	a.raw, a.last = append(a.raw[:0], raw...), h
+	return h
+}
+
+// record returns the next record, which is good until the one after it. End says that it is an
+// end mark and holds no commit.
 func (r *reader) record() (c *commit, end bool) {
 	switch kind := r.byte(); {
 	case r.err != nil:
@@ -214,7 +253,8 @@ func (r *reader) record() (c *commit, end bool) {
 }
 
 func (r *reader) commit() *commit {
-	c := &commit{revision: r.revision(), time: r.time(), author: unique.Make(r.author())}
+	c := &r.scratch
+	*c = commit{revision: r.revision(), time: r.time(), author: r.author(), changes: c.changes[:0]}
 	n := r.count()
 	for range n {
 		c.changes = append(c.changes, r.change(c))
@@ -230,7 +270,7 @@ func (r *reader) change(c *commit) change {
 	if flags&^knownFlags != 0 {
 		r.fail("holds a change with flags that this version does not know")
 	}
-	v := &kv.Version{Key: string(r.bytes()), Revision: c.revision, Time: kv.InstantOf(c.time), Author: c.author}
+	v := &kv.Version{Key: r.key(), Revision: c.revision, Time: kv.InstantOf(c.time), Author: c.author}
 	ch := change{version: v, replaces: r.revision()}
 	v.Created = r.revision()
 	if flags&expiresFlag != 0 {

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/mvcc"
@@ -79,14 +78,17 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 	if err := j.reachesTip(segments); err != nil {
 		return nil, err
 	}
-	l, err := j.loadBase(snapshots, len(segments) > 0 && segments[0] == emptyRevision+1)
+	o, err := j.opening(ctx, snapshots, segments)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.replay(ctx, l, segments); err != nil {
+	l, err := j.loadBase(o, snapshots, isWhole(segments))
+	if err != nil {
 		return nil, err
 	}
-	l.flush()
+	if err := j.replay(o, l, segments); err != nil {
+		return nil, err
+	}
 	if j.tip == (tip{}) && slices.ContainsFunc(j.segments, func(s segmentFile) bool { return s.size > headerBytes }) {
 		j.opts.Logger.Warn("nothing says where the log ends, so it cannot be told whether its newest file is there", "missing", j.tipFile())
 	}
@@ -98,6 +100,7 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 	if err := l.mend(); err != nil {
 		return nil, err
 	}
+	l.finish()
 	l.index.Trim(j.opts.Clock.Now())
 	j.next, j.last = l.next, l.last
 	j.freshFiles = len(j.segments)
@@ -134,12 +137,38 @@ func (j *journal) prepare() error {
 	return errors.Join(fsys.SyncDir(dir), fsys.SyncDir(filepath.Dir(filepath.Clean(dir))))
 }
 
+// isWhole says that a log has everything since the store was made.
+func isWhole(segments []kv.Revision) bool { return len(segments) > 0 && segments[0] == emptyRevision+1 }
+
+// opening returns what is told how much is read, which is not more than it knows of.
+func (j *journal) opening(ctx context.Context, snapshots, segments []kv.Revision) (*opening, error) {
+	o := &opening{ctx: ctx, told: j.opts.Progress}
+	if o.told == nil {
+		return o, nil
+	}
+	var names []string
+	for _, first := range segments {
+		names = append(names, j.segmentName(first))
+	}
+	if len(snapshots) > 0 && !isWhole(segments) {
+		names = append(names, j.snapshotName(snapshots[0]))
+	}
+	for _, name := range names {
+		size, err := fileSize(j.opts.FS, name)
+		if err != nil {
+			return nil, err
+		}
+		o.total += size
+	}
+	return o, nil
+}
+
 // loadBase loads what the history that is kept begins with: the empty store if the log
 // is whole, otherwise the oldest snapshot. It looks at the heads of the others.
-func (j *journal) loadBase(revs []kv.Revision, whole bool) (*loader, error) {
-	l := &loader{next: j.next, last: j.last, expiring: map[string]struct{}{}, names: map[string]string{}, mend: func() error { return nil }}
+func (j *journal) loadBase(o *opening, revs []kv.Revision, whole bool) (*loader, error) {
+	l := newLoader(j.next, j.last)
 	if whole || len(revs) == 0 {
-		l.index = emptyStore(j.opts)
+		l.to = mvcc.NewLoader(j.opts.history(), mvcc.Base{Revision: emptyRevision, Floor: emptyRevision})
 	}
 	for i, rev := range revs {
 		err := j.eachSnapshot(rev, func(r *snapshotReader, size int64) error {
@@ -150,9 +179,9 @@ func (j *journal) loadBase(revs []kv.Revision, whole bool) (*loader, error) {
 			if i > 0 || whole {
 				return nil
 			}
-			l.index = mvcc.New(j.opts.history(), mvcc.Base{
-				Revision: rev, Versions: l.note(r.versions()), Tables: r.tables, Floor: r.head.floor,
-			})
+			l.to = mvcc.NewLoader(j.opts.history(), mvcc.Base{Revision: rev, Tables: r.tables, Floor: r.head.floor})
+			r.begun = l.begun
+			l.to.Base(l.note(o.telling(r)))
 			l.next, l.last = rev+1, r.head.time
 			return r.err
 		})
@@ -190,28 +219,25 @@ func (j *journal) withFile(name string, f func(file File, size int64) error) err
 }
 
 // replay loads the segments, in order of their first revisions.
-func (j *journal) replay(ctx context.Context, l *loader, firsts []kv.Revision) error {
+func (j *journal) replay(o *opening, l *loader, firsts []kv.Revision) error {
 	for i, first := range firsts {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		last := i == len(firsts)-1
 		if !last && firsts[i+1] <= l.next && first < l.next {
 			// All of it is in the snapshot; the next tidying removes it.
 			j.segments = append(j.segments, segmentFile{first: first})
 			continue
 		}
-		data, err := readWhole(j.opts.FS, j.segmentName(first))
+		err := j.withFile(j.segmentName(first), func(file File, size int64) error {
+			r := &frameReader{file: file, left: int(size), begun: l.begun, read: o.read}
+			size, err := j.replaySegment(l, first, r, last)
+			if err == nil && size > 0 {
+				j.size = size
+				j.segments = append(j.segments, segmentFile{first, size})
+			}
+			return err
+		})
 		if err != nil {
 			return err
-		}
-		size, err := j.replaySegment(l, first, data, last)
-		if err != nil {
-			return err
-		}
-		if size > 0 {
-			j.size = size
-			j.segments = append(j.segments, segmentFile{first, size})
 		}
 	}
 	return nil
@@ -229,14 +255,16 @@ func (j *journal) reachesTip(firsts []kv.Revision) error {
 
 // replaySegment loads one segment and returns how long it is now. The last one may end
 // in a group that a crash tore; that is cut off, and 0 returned if nothing was left.
-func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last bool) (int64, error) {
-	name := j.segmentName(first)
+func (j *journal) replaySegment(l *loader, first kv.Revision, r *frameReader, last bool) (int64, error) {
+	name, size := j.segmentName(first), r.left
 	damage := func(off int, what string) (int64, error) {
 		return 0, &DamageError{name, int64(off), what, restoreAdvice}
 	}
-	s, problem := parseSegment(data)
+	s, problem, err := r.head()
 	switch {
-	case problem != "" && last && len(data) <= headerBytes && j.tip.first != first:
+	case err != nil:
+		return 0, fmt.Errorf("read %s: %w", name, err)
+	case problem != "" && last && size <= headerBytes && j.tip.first != first:
 		l.mend = func() error { return j.removeBegun(name) }
 		return 0, nil
 	case problem != "":
@@ -247,14 +275,20 @@ func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last 
 		return 0, &DamageError{name, 0, fmt.Sprintf("revisions %d to %d are missing before it", l.next, first-1),
 			"put back the files of the log that were taken away"}
 	}
-	end, whole, problem, err := j.frames(l, s, data)
+	end, problem, err := j.frames(l, s, name, r)
 	if err != nil {
-		return damage(whole, err.Error())
+		return 0, err
 	}
+	whole := r.off
 	closed := j.tip.segment == s && j.tip.size != 0
-	torn := whole < len(data)
-	if torn && (!last || closed || findFrame(data[whole+1:], s) >= 0) {
-		return damage(whole, problem)
+	if torn := whole < size; torn {
+		rest, err := r.rest()
+		if err != nil {
+			return 0, fmt.Errorf("read %s: %w", name, err)
+		}
+		if !last || closed || findFrame(rest[1:], s) >= 0 {
+			return damage(whole, problem)
+		}
 	}
 	if problem, at := j.tip.fits(s, int64(whole)); problem != "" {
 		return damage(int(at), problem)
@@ -265,38 +299,40 @@ func (j *journal) replaySegment(l *loader, first kv.Revision, data []byte, last 
 		return 0, nil
 	}
 	if last && !closed {
-		l.mend = func() error { return j.settle(name, data, whole, end, problem) }
+		l.mend = func() error { return j.settle(name, end, whole, size, problem) }
 	}
 	j.segment = s
 	return int64(whole), nil
 }
 
-// frames loads the frames of a segment. It returns where the last begins that is whole, where that
-// ends, and what is wrong with what follows. The error is about what a good frame holds.
-func (j *journal) frames(l *loader, s segment, data []byte) (end, whole int, problem string, err error) {
-	end, whole = headerBytes, headerBytes
-	for whole < len(data) {
-		f, size, problem := parseFrame(data[whole:], s)
-		if problem != "" {
-			return end, whole, problem, nil
+// frames loads the frames of a segment. It returns the last that is whole, and what is wrong with
+// what follows it.
+func (j *journal) frames(l *loader, s segment, name string, r *frameReader) (last []byte, problem string, err error) {
+	for {
+		off := r.off
+		f, whole, problem, err := r.next(s)
+		switch {
+		case err != nil:
+			return last, "", fmt.Errorf("read %s: %w", name, err)
+		case whole == nil:
+			return last, problem, nil
 		}
 		if err := l.frame(f); err != nil {
-			return end, whole, "", err
+			return last, "", &DamageError{name, int64(off), err.Error(), restoreAdvice}
 		}
-		end, whole = whole, whole+size
+		last = whole
 	}
-	return end, whole, "", nil
 }
 
 // settle makes the last segment of a store that was not closed safe to go on from, before
 // anybody reads what is in it. What follows after its whole frames was being written when the
 // process or the machine stopped, and so was never acknowledged: it is cut off. Or the last
-// frame, which begins at end, was read from memory that may not be on disk, and never
+// frame was read from memory that may not be on disk, and never
 // will be if an fsync failed before: it is written again. Room that was reserved is given back.
-func (j *journal) settle(name string, data []byte, whole, end int, problem string) error {
-	if whole < len(data) {
+func (j *journal) settle(name string, last []byte, whole, size int, problem string) error {
+	if whole < size {
 		j.opts.Logger.Warn("a group of commits was being written when the store stopped, and was not acknowledged; it is cut off",
-			"file", name, "offset", whole, "bytes", len(data)-whole, "problem", problem)
+			"file", name, "offset", whole, "bytes", size-whole, "problem", problem)
 	} else {
 		j.opts.Logger.Info("the store was not closed after it was last written to; nothing is missing", "file", name)
 	}
@@ -304,7 +340,7 @@ func (j *journal) settle(name string, data []byte, whole, end int, problem strin
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(data[end:whole], int64(end))
+	_, err = f.WriteAt(last, int64(whole-len(last)))
 	if err == nil {
 		err = f.Truncate(int64(whole))
 	}
@@ -319,81 +355,4 @@ func (j *journal) settle(name string, data []byte, whole, end int, problem strin
 func (j *journal) removeBegun(name string) error {
 	j.opts.Logger.Info("a file of the log had been begun when the store stopped, and holds nothing; it is removed", "file", name)
 	return errors.Join(j.opts.FS.Remove(name), j.opts.FS.SyncDir(j.logDir()))
-}
-
-// A loader fills an index from the log.
-type loader struct {
-	index    *mvcc.Index
-	next     kv.Revision // that the next commit must have
-	last     time.Time   // of the last commit
-	batch    []*kv.Version
-	expiring map[string]struct{} // keys that had an expiry at some time
-	names    map[string]string
-	mend     func() error // makes the end of the log whole, once all else is found to be
-}
-
-// loadBatch is how many versions are published at a time while loading.
-const loadBatch = 1024
-
-// note passes versions on and remembers which expire.
-func (l *loader) note(versions func(func(*kv.Version) bool)) func(func(*kv.Version) bool) {
-	return func(yield func(*kv.Version) bool) {
-		for v := range versions {
-			if !v.Expires.IsZero() {
-				l.expiring[v.Key] = struct{}{}
-			}
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
-
-// frame loads the commits of f.
-func (l *loader) frame(f frame) error {
-	r := &reader{rest: f.payload, authors: l.names}
-	for len(r.rest) > 0 {
-		if c, _ := r.record(); c != nil {
-			l.commit(r, c)
-		}
-	}
-	if r.err != nil {
-		return fmt.Errorf("a frame whose checksum is right %w", r.err)
-	}
-	return nil
-}
-
-// commit loads one commit, unless the snapshot held it already.
-func (l *loader) commit(r *reader, c *commit) {
-	switch {
-	case c.forget != 0:
-		l.flush()
-		if _, newest := l.index.Revisions(); c.forget <= newest {
-			l.index.Compact(context.Background(), c.forget)
-		}
-		return
-	case c.revision < l.next:
-		return
-	case c.revision > l.next:
-		r.fail(fmt.Sprintf("holds revision %d where %d should come", c.revision, l.next))
-		return
-	}
-	for _, ch := range c.changes {
-		if !ch.version.Expires.IsZero() {
-			l.expiring[ch.version.Key] = struct{}{}
-		}
-		l.batch = append(l.batch, ch.version)
-	}
-	l.next, l.last = c.revision+1, c.time
-	if len(l.batch) >= loadBatch {
-		l.flush()
-	}
-}
-
-// flush publishes what has been loaded.
-func (l *loader) flush() {
-	if len(l.batch) > 0 {
-		l.index.Publish(l.last, l.next-1, l.batch)
-		l.batch = nil
-	}
 }

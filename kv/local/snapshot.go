@@ -196,7 +196,8 @@ type snapshotReader struct {
 	tables map[string]kv.Revision
 	blocks uint32
 	buf    []byte
-	names  map[string]string
+	begun  func(size int) // if set, versions are parts of what was read, and this is told of each such part
+	fields reader
 	err    error
 }
 
@@ -209,7 +210,7 @@ func newSnapshotReader(name string, in io.Reader, size int64) (*snapshotReader, 
 
 // newReader reads what comes before the versions.
 func newReader(name string, in io.Reader, size int64, magic, advice string) (*snapshotReader, error) {
-	r := &snapshotReader{name: name, advice: advice, in: bufio.NewReaderSize(in, 256<<10), left: size, names: map[string]string{}}
+	r := &snapshotReader{name: name, advice: advice, in: bufio.NewReaderSize(in, 256<<10), left: size, fields: reader{authors: &authors{}}}
 	b := make([]byte, snapshotHeadBytes)
 	n, err := io.ReadFull(r.in, b)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
@@ -238,7 +239,7 @@ func (r *snapshotReader) readTables() error {
 	fields.byte()
 	r.tables = map[string]kv.Revision{}
 	for range fields.count() {
-		name := fields.name()
+		name := string(fields.bytes())
 		r.tables[name] = fields.revision()
 	}
 	return r.check(fields, len(fields.rest) > 0)
@@ -272,7 +273,12 @@ func (r *snapshotReader) block(kinds ...byte) (*reader, error) {
 	if n == 0 || n > r.left-blockBytes || n > blockMax {
 		return nil, r.damage("a block's length is wrong")
 	}
-	r.buf = slices.Grow(r.buf[:0], int(n))[:n]
+	if r.begun == nil {
+		r.buf = slices.Grow(r.buf[:0], int(n))[:n]
+	} else {
+		r.buf = make([]byte, n)
+		r.begun(int(n))
+	}
 	if err := r.fill(r.buf); err != nil {
 		return nil, err
 	}
@@ -288,7 +294,8 @@ func (r *snapshotReader) block(kinds ...byte) (*reader, error) {
 	r.blocks++
 	r.left -= blockBytes + n
 	r.offset += blockBytes + n
-	return &reader{rest: r.buf, authors: r.names}, nil
+	r.fields.rest, r.fields.err, r.fields.shared = r.buf, nil, r.begun != nil
+	return &r.fields, nil
 }
 
 // fill reads exactly as much as b holds.
@@ -334,8 +341,11 @@ func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
 				if v != nil && v.Key <= last {
 					fields.fail("has keys out of order")
 				}
-				if fields.err != nil || !yield(v) {
+				if fields.err != nil {
 					break
+				}
+				if !yield(v) {
+					return
 				}
 				last = v.Key
 				count++
@@ -349,12 +359,12 @@ func (r *snapshotReader) versions() iter.Seq[*kv.Version] {
 
 // version reads one version; authors are those named in this block so far.
 func (r *snapshotReader) version(fields *reader, authors []unique.Handle[kv.Author]) (*kv.Version, []unique.Handle[kv.Author]) {
-	v := &kv.Version{Key: string(fields.bytes()), Revision: fields.revision(), Created: fields.revision(), Time: kv.InstantOf(fields.time())}
+	v := &kv.Version{Key: fields.key(), Revision: fields.revision(), Created: fields.revision(), Time: kv.InstantOf(fields.time())}
 	switch n := fields.uvarint(); {
 	case n < uint64(len(authors)):
 		v.Author = authors[n]
 	case n == uint64(len(authors)):
-		v.Author = unique.Make(fields.author())
+		v.Author = fields.author()
 		authors = append(authors, v.Author)
 	default:
 		fields.fail("names an author that it does not hold")

@@ -52,13 +52,18 @@ func NewLoader(opts Options, base Base) *Loader {
 	base.Versions = nil
 	l := &Loader{x: New(opts, base), newest: base.Revision, seed: maphash.MakeSeed(), slots: make([]slot, 64)}
 	if versions != nil {
-		for v := range versions {
-			at, _ := l.find(v.Key)
-			l.insert(at, v)
-		}
+		l.Base(versions)
+	}
+	return l
+}
+
+// Base loads the versions of the base, in key order, unless NewLoader was given them. It comes before all else.
+func (l *Loader) Base(versions iter.Seq[*kv.Version]) {
+	for v := range versions {
+		at, _ := l.find(v.Key)
+		l.insert(at, v)
 	}
 	l.based = len(l.entries)
-	return l
 }
 
 // find returns the slot of key, or where it would be.
