@@ -148,30 +148,33 @@ func TestAListNamesWhatItCannotRead(t *testing.T) {
 }
 
 func TestAWatchSaysWhyItEnds(t *testing.T) {
+	unsafely := apistorage.DeleteOptions{ExpectTransformOrDecodeError: true}
+	const gone = "saw a DELETED event, but object data is corrupt - object not decodable"
 	for _, c := range []struct {
 		name   string
-		change func(t *testing.T, s *Store, engine kv.Engine)
+		pred   apistorage.SelectionPredicate
+		remove bool // or damage
 		want   string
 	}{
-		{"an object that cannot be read", func(t *testing.T, _ *Store, engine kv.Engine) { damage(t, engine, colorKey) },
-			"Internal error occurred: object not decodable"},
-		{"the deletion of one", func(t *testing.T, s *Store, _ kv.Engine) {
-			s.codec = scrambled{s.codec}
-			if err := s.Delete(t.Context(), "/configmaps/a/color", newConfigMap(), nil, apistorage.ValidateAllObjectFunc, nil, apistorage.DeleteOptions{ExpectTransformOrDecodeError: true}); err != nil {
-				t.Error(err)
-			}
-		}, "saw a DELETED event, but object data is corrupt - object not decodable"},
+		{"an object that cannot be read", apistorage.Everything, false, "Internal error occurred: object not decodable"},
+		{"one that would have to be read to be picked", byColor("red"), false, "Internal error occurred: object not decodable"},
+		{"the deletion of one", apistorage.Everything, true, gone},
+		{"the deletion of one that would have to be read to be picked", byColor("red"), true, gone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options(memory(t))
-			writer, s := newStore(t, o), newStore(t, o)
-			writer.deletesCorrupt, s.deletesCorrupt = true, true
-			was := create(t, writer, "color", "red")
-			if strings.HasPrefix(c.want, "saw") {
+			s := newStore(t, o)
+			s.deletesCorrupt = true
+			was := create(t, s, "color", "red")
+			if c.remove {
 				s.codec = scrambled{s.codec}
 			}
-			w := everything(t, t.Context(), s, apistorage.ListOptions{ResourceVersion: was.ResourceVersion, Predicate: apistorage.Everything})
-			c.change(t, writer, o.Engine)
+			w := everything(t, t.Context(), s, apistorage.ListOptions{ResourceVersion: was.ResourceVersion, Predicate: c.pred})
+			if !c.remove {
+				damage(t, o.Engine, colorKey)
+			} else if err := s.Delete(t.Context(), "/configmaps/a/color", newConfigMap(), nil, apistorage.ValidateAllObjectFunc, nil, unsafely); err != nil {
+				t.Error(err)
+			}
 			e := next(t, w)
 			status := apierrors.FromObject(e.Object)
 			if e.Type != watch.Error || !strings.Contains(status.Error(), c.want) {

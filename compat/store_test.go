@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -152,7 +153,8 @@ func TestAListNeedsAListToFill(t *testing.T) {
 	}
 }
 
-// The one choice of the limit's that the reference leaves: it holds where a watch cache ignores it.
+// A watch cache ignores the limit at version 0. The storage behind it does not, and is what a store
+// stands for.
 func TestALimitHoldsWhateverTheVersion(t *testing.T) {
 	s := newStore(t, options(memory(t)))
 	create(t, s, "one", "red")
@@ -169,5 +171,42 @@ func TestALimitHoldsWhateverTheVersion(t *testing.T) {
 	bad := apistorage.ListOptions{Recursive: true, ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatch("Most"), Predicate: apistorage.Everything}
 	if err := s.GetList(t.Context(), "/configmaps", bad, &corev1.ConfigMapList{}); err == nil {
 		t.Error("a match that nobody knows will do")
+	}
+}
+
+// What does not matter to a list may be there all the same (rules K49 to K51).
+func TestOptionsThatDoNotMatterToAList(t *testing.T) {
+	s := newStore(t, options(memory(t)))
+	create(t, s, "one", "red")
+	create(t, s, "two", "red")
+	pages := apistorage.Everything
+	pages.Limit = 1
+	first := &corev1.ConfigMapList{}
+	if err := s.GetList(t.Context(), "/configmaps", apistorage.ListOptions{Recursive: true, Predicate: pages}, first); err != nil {
+		t.Fatal(err)
+	}
+	goOn := apistorage.Everything
+	goOn.Continue = first.Continue
+	for _, c := range []struct {
+		name, key, want string
+		opts            apistorage.ListOptions
+	}{
+		{"how a version matches, without one", "/configmaps", "[one two]",
+			apistorage.ListOptions{Recursive: true, ResourceVersionMatch: metav1.ResourceVersionMatchExact, Predicate: apistorage.Everything}},
+		{"how a version matches, with a token", "/configmaps", "[two]",
+			apistorage.ListOptions{Recursive: true, ResourceVersionMatch: metav1.ResourceVersionMatchExact, Predicate: goOn}},
+		{"a token, for one object", "/configmaps/a/one", "[one]", apistorage.ListOptions{Predicate: goOn}},
+	} {
+		list := &corev1.ConfigMapList{}
+		if err := s.GetList(t.Context(), c.key, c.opts, list); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		var names []string
+		for _, cm := range list.Items {
+			names = append(names, cm.Name)
+		}
+		if fmt.Sprint(names) != c.want {
+			t.Errorf("%s: %v, want %s", c.name, names, c.want)
+		}
 	}
 }

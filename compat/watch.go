@@ -193,7 +193,6 @@ func untilBookmark(progress, bookmarks, bounded bool, left time.Duration) (time.
 // tell sends what there is, and says whether the watch goes on.
 func (c *channel) tell() bool {
 	for c.ctx.Err() == nil {
-		clear(c.picked)
 		e, ok, err := c.w.Next()
 		if err != nil {
 			c.fail(e.Type == storage.Deleted, err)
@@ -213,8 +212,10 @@ func (c *channel) tell() bool {
 	return false
 }
 
-// change sends an event; initial means that it is part of the state.
+// change sends an event; initial means that it is part of the state. Objects are sent once: who gets one
+// may change it.
 func (c *channel) change(e storage.Event, initial bool) {
+	defer clear(c.picked)
 	obj, err := c.object(e.Version)
 	if err != nil {
 		c.fail(e.Type == storage.Deleted, err)

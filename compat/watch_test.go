@@ -209,6 +209,11 @@ func TestAPredicateThatFailsPicksNothing(t *testing.T) {
 	if want := "[DELETED red@4 ADDED red@5]"; fmt.Sprint(got) != want { // rules K76, K77
 		t.Errorf("watched %v, want %s", got, want)
 	}
+	w.Stop()
+	drained(t, w)
+	if kept := w.(*channel).picked; len(kept) != 0 {
+		t.Errorf("%d objects are kept after their events", len(kept))
+	}
 }
 
 // Whoever asks is told when changes were seen, and of the state nothing.

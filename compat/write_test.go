@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,41 +28,40 @@ func (scrambled) Decode([]byte, *schema.GroupVersionKind, runtime.Object) (runti
 func TestATimeToLiveIsKeptUnlessAnUpdateSpeaksOfIt(t *testing.T) { // rule S79
 	hundred, none := uint64(100), uint64(0)
 	for _, c := range []struct {
-		name  string
-		ttl   *uint64
-		stays bool // for ever
+		name string
+		ttl  *uint64
+		left int64 // 0 if it stays for ever
 	}{
-		{"an update that says nothing", nil, false},
-		{"one that names another", &hundred, false},
-		{"one that wants none", &none, true},
+		{"an update that says nothing", nil, 1000},
+		{"one that names another", &hundred, 100},
+		{"one that wants none", &none, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStore(t, options(memory(t)))
-			key := "/configmaps/a/color"
-			if err := s.Create(t.Context(), key, configMap("a", "color", "red"), nil, 1000); err != nil {
-				t.Fatal(err)
-			}
-			err := s.GuaranteedUpdate(t.Context(), key, newConfigMap(), false, nil, func(obj runtime.Object, meta apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
-				if meta.TTL <= 900 || meta.TTL > 1000 || meta.ResourceVersion == 0 {
-					t.Errorf("the update is told %+v", meta)
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore(t, options(memory(t)))
+				key := "/configmaps/a/color"
+				if err := s.Create(t.Context(), key, configMap("a", "color", "red"), nil, 1000); err != nil {
+					t.Fatal(err)
 				}
-				obj.(*corev1.ConfigMap).Data = map[string]string{"is": "green"}
-				return obj, c.ttl, nil
-			}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := s.table.Get(t.Context(), "a", "color", kv.Latest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := int64(1000)
-			if c.ttl != nil {
-				want = int64(*c.ttl)
-			}
-			if got := ttlOf(v); v.Expires().IsZero() != c.stays || got > want || got < want-100 {
-				t.Errorf("%d seconds are left, want %d", got, want)
-			}
+				time.Sleep(500 * time.Millisecond) // a second that has begun counts whole
+				err := s.GuaranteedUpdate(t.Context(), key, newConfigMap(), false, nil, func(obj runtime.Object, meta apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
+					if meta.TTL != 1000 || meta.ResourceVersion != 2 {
+						t.Errorf("the update is told %+v", meta)
+					}
+					obj.(*corev1.ConfigMap).Data = map[string]string{"is": "green"}
+					return obj, c.ttl, nil
+				}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, err := s.table.Get(t.Context(), "a", "color", kv.Latest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := ttlOf(v); got != c.left {
+					t.Errorf("%d seconds are left, want %d", got, c.left)
+				}
+			})
 		})
 	}
 	if got := ttlOf(storage.Version{}); got != 0 {
