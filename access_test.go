@@ -79,7 +79,7 @@ func pathDeeds() []deed {
 	}
 	add(true, true, "/healthz", "/livez", "/readyz", "/livez/ping", "/readyz/store", "/version")
 	add(true, false, "/api", "/api/v1", "/apis", "/apis/pawl.test", "/apis/pawl.test/v1", "/apis/apiextensions.k8s.io/v1", "/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1")
-	add(false, false, "/", "/metrics", "/pawl/backup", "/pawl/compact", "/nowhere", "/healthz2", "/versions", "/debug/pprof", "/logs", "/api/v1//x", "/healthz/../metrics")
+	add(false, false, "/", "/metrics", "/pawl/backup", "/pawl/compact", "/debug/pawl/contention", "/nowhere", "/healthz2", "/versions", "/debug/pprof", "/logs", "/api/v1//x", "/healthz/../metrics")
 	return ds
 }
 

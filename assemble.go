@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/resource/builtin"
 	"github.com/pawl-dev/pawl/internal/resource/crd"
 	"github.com/pawl-dev/pawl/internal/server"
+	"github.com/pawl-dev/pawl/internal/server/contention"
 	"github.com/pawl-dev/pawl/internal/server/openapi"
 	"github.com/pawl-dev/pawl/internal/table"
 	"github.com/pawl-dev/pawl/kv/local"
@@ -43,6 +44,7 @@ type parts struct {
 	pki                           *pki.PKI
 	accounts                      *auth.Accounts
 	turns                         *storage.Turns
+	contention                    *contention.Counts
 	scheme                        *runtime.Scheme
 	schemas                       func(schema.GroupVersion) (map[string]*spec.Schema, error) // of built-in kinds
 	catalogue                     *resource.Registry
@@ -61,7 +63,7 @@ type parts struct {
 
 // assemble opens the store and the keys, and wires the layers. Nothing runs yet.
 func assemble(ctx context.Context, c Config) (*parts, error) {
-	p := &parts{config: c, turns: &storage.Turns{}, scheme: newScheme(), schemas: remembered(openapi.Schemas), catalogue: &resource.Registry{}, stopping: make(chan struct{})}
+	p := &parts{config: c, turns: &storage.Turns{}, contention: &contention.Counts{}, scheme: newScheme(), schemas: remembered(openapi.Schemas), catalogue: &resource.Registry{}, stopping: make(chan struct{})}
 	if c.DataDir != "" {
 		if err := pki.PrepareFolder(c.DataDir); err != nil {
 			return nil, err
@@ -141,7 +143,7 @@ func (p *parts) wire() error {
 // table is the table of a resource in the one space there is.
 func (p *parts) table(group, plural string, namespaced bool, codec storage.Codec, fields storage.FieldsFunc) *storage.Table {
 	return storage.NewTable(storage.Options{
-		Engine: p.engine, Group: group, Resource: plural, Namespaced: namespaced, Codec: codec, Fields: fields, Turns: p.turns,
+		Engine: p.engine, Group: group, Resource: plural, Namespaced: namespaced, Codec: codec, Fields: fields, Turns: p.turns, Observer: p.contention,
 	})
 }
 
@@ -175,7 +177,7 @@ func (p *parts) wireDefinitions() {
 	p.definitions, p.definitionStatus = store("", strategy), store("status", crd.StatusStrategy{})
 	p.manager = crd.NewManager(crd.Options{
 		Definitions: p.definitions, Status: p.definitionStatus, Catalogue: p.catalogue,
-		Tables: storage.Options{Engine: p.engine, Turns: p.turns},
+		Tables: storage.Options{Engine: p.engine, Turns: p.turns, Observer: p.contention},
 		Stores: registry.Config{GuardsFor: p.creation()},
 		Log:    p.config.Logger,
 	})

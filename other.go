@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawl-dev/pawl/internal/server/contention"
 	"github.com/pawl-dev/pawl/internal/server/discovery"
 	"github.com/pawl-dev/pawl/internal/server/health"
 	"github.com/pawl-dev/pawl/internal/server/openapi"
@@ -40,6 +41,7 @@ func (p *parts) other() http.Handler {
 	kept := keptStore{Engine: p.engine, parts: p}
 	mux.Handle(upkeep.BackupPath, upkeep.Backup(kept, p.config.Logger))
 	mux.Handle(upkeep.CompactPath, upkeep.Compact(kept, p.config.Logger, time.Now))
+	mux.Handle(contention.Path, p.contention)
 	mux.Handle("/{$}", health.Index(p.paths))
 	return mux
 }
@@ -47,13 +49,13 @@ func (p *parts) other() http.Handler {
 // metrics are the figures of this server alone.
 func (p *parts) metrics() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(health.StoreMetrics(p.engine, time.Now))
+	r.MustRegister(health.StoreMetrics(p.engine, time.Now), p.contention)
 	return r
 }
 
 // paths are those that the index lists (rule H39).
 func (p *parts) paths() []string {
-	paths := strings.Fields("/api /api/v1 /apis /healthz /livez /metrics /openapi/v2 /openapi/v3 /pawl/backup /pawl/compact /readyz /version")
+	paths := strings.Fields("/api /api/v1 /apis /debug/pawl/contention /healthz /livez /metrics /openapi/v2 /openapi/v3 /pawl/backup /pawl/compact /readyz /version")
 	for _, g := range p.catalogue.Catalogue().Groups() {
 		if g.Name == "" {
 			continue

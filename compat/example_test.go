@@ -37,9 +37,9 @@ func Example() {
 		panic(err)
 	}
 
-	color := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: "color"}, Data: map[string]string{"is": "red"}}
+	color := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "house", Name: "color"}, Data: map[string]string{"is": "red"}}
 	stored := &corev1.ConfigMap{}
-	if err := store.Create(ctx, "/configmaps/home/color", color, stored, 0); err != nil {
+	if err := store.Create(ctx, "/configmaps/house/color", color, stored, 0); err != nil {
 		panic(err)
 	}
 	w, err := store.Watch(ctx, "/configmaps/", apistorage.ListOptions{
@@ -54,7 +54,7 @@ func Example() {
 		obj.(*corev1.ConfigMap).Data["is"] = "green"
 		return obj, nil
 	})
-	if err := store.GuaranteedUpdate(ctx, "/configmaps/home/color", stored, false, nil, paint, nil); err != nil {
+	if err := store.GuaranteedUpdate(ctx, "/configmaps/house/color", stored, false, nil, paint, nil); err != nil {
 		panic(err)
 	}
 	event := <-w.ResultChan()

@@ -45,6 +45,13 @@ func (e *ConflictError) Current() storage.Version { return e.current }
 // Seen returns the version that the writer had read.
 func (e *ConflictError) Seen() kv.Revision { return e.seen }
 
+// contended tells the observer of the table if err is a conflict.
+func (s *Store) contended(ctx context.Context, err error) {
+	if c, ok := errors.AsType[*ConflictError](err); ok {
+		s.table.Observe(storage.Conflicted, c.current.Namespace(), c.current.Name(), storage.AuthorFrom(ctx).Manager)
+	}
+}
+
 const conflictText = "the object has been modified; please apply your changes to the latest version and try again"
 
 func (s *Store) conflict(current storage.Version, seen kv.Revision, sent runtime.Object, patched bool) error {

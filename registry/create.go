@@ -144,6 +144,7 @@ func (s *Store) invalid(obj metav1.Object, errs field.ErrorList) error {
 
 // conclude tells the hooks what really happened.
 func (s *Store) conclude(ctx context.Context, ends *endings, res storage.Result, err error) {
+	s.contended(ctx, err)
 	how := Ending{Outcome: Refused}
 	switch {
 	case storage.IsKind(err, storage.Unknown):

@@ -145,12 +145,16 @@ func (t *Table) Modify(ctx context.Context, namespace, name string, dryRun bool,
 			return Result{}, a.err
 		}
 		if a.final() || dryRun {
+			if a.unchanged && !dryRun {
+				t.Observe(Unchanged, namespace, name, author.Manager)
+			}
 			return a.outcome(), nil
 		}
 		res, err := t.commit(ctx, a, author)
 		if !errors.Is(err, kv.ErrConflict) {
 			return res, err
 		}
+		t.Observe(Retried, namespace, name, author.Manager)
 		if done == nil {
 			done = t.turns.take(ctx, key)
 		}
@@ -178,6 +182,8 @@ type attempt struct {
 	err     error // the judge's
 	value   []byte
 	doc     document
+
+	unchanged bool // what was to be put is what is there
 }
 
 func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge Judge) (*attempt, error) {
@@ -199,6 +205,7 @@ func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge 
 		a.value, a.doc, a.err = t.encode(a.verdict.Object)
 	}
 	if a.err == nil && len(a.view.also) == 0 && a.same() {
+		a.unchanged = a.verdict.Action == Put
 		a.verdict.Action = Leave
 	}
 	return a, nil

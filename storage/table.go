@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -19,9 +20,11 @@ type Table struct {
 	codec      Codec
 	fields     FieldsFunc
 	turns      *Turns
+	observer   Observer // nil if nobody wants to know
+	resource   string   // as observers are told
 }
 
-// Options are what a [Table] is made of. All but Space, Fields and Turns are needed; a table whose
+// Options are what a [Table] is made of. All but Space, Fields, Turns and Observer are needed; a table whose
 // values are [Verdict.Value] needs no Codec either.
 type Options struct {
 	Engine     kv.Engine
@@ -32,6 +35,7 @@ type Options struct {
 	Codec      Codec
 	Fields     FieldsFunc // nil: only metadata.name and metadata.namespace can be selected
 	Turns      *Turns     // shared by all tables of an engine; nil: the table's own
+	Observer   Observer   // nil: nobody is told
 }
 
 // coreGroup stands for the core group in keys: a group in a key must not be empty, and no
@@ -43,6 +47,7 @@ func NewTable(o Options) *Table {
 	return &Table{
 		engine: o.Engine, prefix: TablePrefix(o.Space, o.Group, o.Resource), namespaced: o.Namespaced,
 		codec: o.Codec, fields: o.Fields, turns: orNew(o.Turns),
+		observer: o.Observer, resource: schema.GroupResource{Group: o.Group, Resource: o.Resource}.String(),
 	}
 }
 
