@@ -61,7 +61,7 @@ func Example() {
 	fmt.Println(event.Type, event.Object.(*corev1.ConfigMap).Data["is"])
 
 	list := &corev1.ConfigMapList{}
-	if err := store.GetList(ctx, "/configmaps/home", apistorage.ListOptions{Recursive: true, Predicate: apistorage.Everything}, list); err != nil {
+	if err := store.GetList(ctx, "/configmaps/house", apistorage.ListOptions{Recursive: true, Predicate: apistorage.Everything}, list); err != nil {
 		panic(err)
 	}
 	fmt.Println(len(list.Items), "config map, at version", list.ResourceVersion)
