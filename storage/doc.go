@@ -19,6 +19,9 @@
 // Whoever has lost a race once waits for their turn at that key, first come first served,
 // so that many writers of one object form a queue and not a storm.
 //
+// [Transact] is the same for several objects: their judges are asked one after the other about
+// one state, and what they say is one commit.
+//
 // # Where reads begin
 //
 // A list is given a [From] and a watch a [WatchFrom], which say what they mean and nothing else.

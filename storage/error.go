@@ -25,6 +25,7 @@ const (
 	Unavailable                 // the engine failed, or takes no writes
 	Unknown                     // whether it was written is not known
 	Timeout                     // the context ended first
+	TooLarge                    // more than one commit can hold
 )
 
 var kindNames = [...]string{
@@ -32,6 +33,7 @@ var kindNames = [...]string{
 	TooNew: "version too new", Expired: "version no longer kept", BadRequest: "bad request",
 	BadOptions:  "options that do not go together",
 	Unavailable: "store unavailable", Unknown: "outcome unknown", Timeout: "request timeout",
+	TooLarge: "too large",
 }
 
 func (k Kind) String() string { return kindNames[k] }

@@ -47,6 +47,8 @@ type View struct {
 	snap  kv.Snapshot
 	seen  []kv.Condition
 	also  []kv.Op
+
+	drafts map[string]*kv.Version // in a transaction: what the changes before this one leave behind
 }
 
 // claimGroup stands where the group stands in the key of an object. No group is called that, so no
@@ -62,6 +64,9 @@ func (w *View) ClaimPrefix(sort string) string {
 
 // Get returns what key holds, nil if it does not exist.
 func (w *View) Get(key string) *kv.Version {
+	if v, drafted := w.drafts[key]; drafted {
+		return v
+	}
 	v := w.snap.Get(key)
 	c := kv.Condition{Key: key, At: revisionOf(v)}
 	if !slices.Contains(w.seen, c) {
@@ -72,7 +77,12 @@ func (w *View) Get(key string) *kv.Version {
 
 // Peek returns what key holds, and does not make it a condition: for finding one key among many.
 // Whoever settles on one asks Get.
-func (w *View) Peek(key string) *kv.Version { return w.snap.Get(key) }
+func (w *View) Peek(key string) *kv.Version {
+	if v, drafted := w.drafts[key]; drafted {
+		return v
+	}
+	return w.snap.Get(key)
+}
 
 // Put makes the commit of the verdict put value under another key than the object's, too. If the
 // verdict comes to no commit, or another attempt is made, nothing is put.
@@ -194,7 +204,12 @@ func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge 
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{table: t, key: key, view: &View{table: t, snap: snap}}
+	return t.judged(ctx, key, &View{table: t, snap: snap}, judge), nil
+}
+
+// judged is an attempt at the state that view shows.
+func (t *Table) judged(ctx context.Context, key string, view *View, judge Judge) *attempt {
+	a := &attempt{table: t, key: key, view: view}
 	a.current = t.at(a.view.Get(key))
 	a.verdict, a.err = judge(ctx, a.current, a.view)
 	switch {
@@ -208,7 +223,7 @@ func (t *Table) attempt(ctx context.Context, key string, at kv.Freshness, judge 
 		a.unchanged = a.verdict.Action == Put
 		a.verdict.Action = Leave
 	}
-	return a, nil
+	return a
 }
 
 // same reports whether the verdict would change nothing (rule K33).
@@ -252,27 +267,37 @@ func (t *Table) commit(ctx context.Context, a *attempt, author kv.Author) (Resul
 	if ctx.Err() != nil {
 		return Result{}, &Error{Kind: Timeout, Err: context.Cause(ctx)} // an engine that is asked says it does not know
 	}
-	op := kv.Op{Key: a.key, Delete: true}
-	if a.verdict.Action == Put {
-		op = kv.Op{Key: a.key, Value: a.value, Expiry: a.verdict.Expiry}
-		if a.verdict.Object != nil {
-			op.Slot = t.memoOf(a.verdict.Object)
-		}
-	}
-	did, err := t.engine.Commit(ctx, kv.Txn{Author: author, Conditions: a.view.seen, Ops: append([]kv.Op{op}, a.view.also...)})
+	did, err := t.engine.Commit(ctx, kv.Txn{Author: author, Conditions: a.view.seen, Ops: append([]kv.Op{a.op()}, a.view.also...)})
 	if errors.Is(err, kv.ErrConflict) {
 		return Result{}, err
 	}
 	if err != nil {
 		return Result{}, engineError(ctx.Err(), err)
 	}
-	res := Result{Wrote: true, Prev: a.current}
-	if a.verdict.Action == Put {
-		res.Version = t.at(did.Versions[0])
-	} else {
-		res.Version = Version{table: t, kv: a.current.kv, rev: did.Revision}
+	return a.result(did.Revision, did.Versions[0]), nil
+}
+
+// op is what the attempt does to its object.
+func (a *attempt) op() kv.Op {
+	if a.verdict.Action != Put {
+		return kv.Op{Key: a.key, Delete: true}
 	}
-	return res, nil
+	op := kv.Op{Key: a.key, Value: a.value, Expiry: a.verdict.Expiry}
+	if a.verdict.Object != nil {
+		op.Slot = a.table.memoOf(a.verdict.Object)
+	}
+	return op
+}
+
+// result is what came of the attempt in a commit, where v is what is under its key now.
+func (a *attempt) result(rev kv.Revision, v *kv.Version) Result {
+	switch a.verdict.Action {
+	case Put:
+		return Result{Wrote: true, Prev: a.current, Version: a.table.at(v)}
+	case Remove:
+		return Result{Wrote: true, Prev: a.current, Version: Version{table: a.table, kv: a.current.kv, rev: rev}}
+	}
+	return Result{Version: a.current}
 }
 
 type authorKey struct{}
