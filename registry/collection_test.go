@@ -389,13 +389,34 @@ func TestAChangeThatFailsChangesNothing(t *testing.T) {
 		t.Errorf("created by an update: %v", made)
 	}
 	made.Finalizers = []string{"x.io/hold"}
-	made = must(c.Replace(ctx, made))
+	must(c.Replace(ctx, made))
 	if must(c.Delete(ctx, "none")) {
 		t.Error("gone, although something holds it")
 	}
 	last := must(c.Update(ctx, "none", func(l *lamp) error { l.Finalizers = nil; return nil }))
 	if _, err := c.Get(ctx, "none"); !apierrors.IsNotFound(err) || last.Color != "green" {
 		t.Errorf("%v, %v", last, err)
+	}
+}
+
+func TestTimesOfManagedFieldsAloneAreNoChange(t *testing.T) {
+	ctx := t.Context()
+	c := Of[lamp](memory(t), nil)
+	given := newLamp("desk", "red")
+	at := metav1.NewTime(time.Unix(1_700_000_000, 0))
+	given.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "m", Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:color":{}}`)},
+	}}
+	made := must(c.Create(ctx, given))
+	later := metav1.NewTime(at.Add(time.Hour))
+	touch := func(color string) *lamp {
+		return must(c.Update(ctx, "desk", func(l *lamp) error { l.Color, l.ManagedFields[0].Time = color, &later; return nil }))
+	}
+	if got := touch("red"); got.ResourceVersion != made.ResourceVersion {
+		t.Errorf("written: %v", got)
+	}
+	if got := touch("blue"); got.ResourceVersion == made.ResourceVersion || !got.ManagedFields[0].Time.Equal(&later) {
+		t.Errorf("%v", got)
 	}
 }
 

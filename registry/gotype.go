@@ -142,8 +142,19 @@ func (b *boxed[T]) DeepCopyObject() runtime.Object {
 // MarshalJSON writes the object that it holds.
 func (b *boxed[T]) MarshalJSON() ([]byte, error) { return b.of.marshal(b.object) }
 
-// held is the object in the box.
-func (b *boxed[T]) held() any { return b.object }
+// equal reports whether two objects are stored as the same.
+func (b *boxed[T]) equal(other runtime.Object) bool {
+	o, ok := other.(*boxed[T])
+	if !ok {
+		return false
+	}
+	mine, err := b.of.marshal(b.object)
+	if err != nil {
+		return false
+	}
+	its, err := b.of.marshal(o.object)
+	return err == nil && bytes.Equal(mine, its)
+}
 
 // unboxed returns the Go object that obj is or holds.
 func unboxed[T any](obj runtime.Object) (*T, error) {

@@ -112,12 +112,16 @@ func differInTimeAlone(a, b []metav1.ManagedFieldsEntry) bool {
 	return differ
 }
 
-// equalObjects compares typed objects by what they mean, and others by what they hold (rule S67).
+// equalObjects compares typed objects by what they mean, and others by what they hold (rule S67); those
+// in a box by what is stored of them.
 func equalObjects(a, b runtime.Object) bool {
 	au, aok := a.(*unstructured.Unstructured)
 	bu, bok := b.(*unstructured.Unstructured)
 	if aok && bok {
 		return objectjson.EqualObjects(au.Object, bu.Object)
+	}
+	if held, ok := a.(interface{ equal(runtime.Object) bool }); ok {
+		return held.equal(b)
 	}
 	return equality.Semantic.DeepEqual(a, b)
 }
