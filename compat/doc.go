@@ -22,9 +22,12 @@
 //	}
 //
 // The function is not in this package because its types would bring etcd's client and gRPC to
-// every program that imports pawl. Nothing else changes. Lists, gets and watches are answered from
-// the engine's index in memory, so there is no use for a watch cache in front of a Store. The engine
-// is closed when the server has stopped; no Store needs to be.
+// every program that imports pawl. Nothing else changes. The engine is closed when the server has
+// stopped; no Store needs to be.
+//
+// Reads come from the engine's index in memory, so a Store needs no watch cache. One in front of it
+// spares decoding all the same: a list through a Store decodes each object that it looks at, and
+// each watch the events of its own.
 //
 // # How it lies in the engine
 //

@@ -185,17 +185,20 @@ func TestOptionsThatDoNotMatterToAList(t *testing.T) {
 	if err := s.GetList(t.Context(), "/configmaps", apistorage.ListOptions{Recursive: true, Predicate: pages}, first); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.GuaranteedUpdate(t.Context(), "/configmaps/a/one", newConfigMap(), false, nil, paint("green"), nil); err != nil {
+		t.Fatal(err)
+	}
 	goOn := apistorage.Everything
 	goOn.Continue = first.Continue
 	for _, c := range []struct {
 		name, key, want string
 		opts            apistorage.ListOptions
 	}{
-		{"how a version matches, without one", "/configmaps", "[one two]",
+		{"how a version matches, without one", "/configmaps", "[one is green two is red]",
 			apistorage.ListOptions{Recursive: true, ResourceVersionMatch: metav1.ResourceVersionMatchExact, Predicate: apistorage.Everything}},
-		{"how a version matches, with a token", "/configmaps", "[two]",
+		{"how a version matches, with a token", "/configmaps", "[two is red]",
 			apistorage.ListOptions{Recursive: true, ResourceVersionMatch: metav1.ResourceVersionMatchExact, Predicate: goOn}},
-		{"a token, for one object", "/configmaps/a/one", "[one]", apistorage.ListOptions{Predicate: goOn}},
+		{"a token, for one object", "/configmaps/a/one", "[one is green]", apistorage.ListOptions{Predicate: goOn}},
 	} {
 		list := &corev1.ConfigMapList{}
 		if err := s.GetList(t.Context(), c.key, c.opts, list); err != nil {
@@ -203,7 +206,7 @@ func TestOptionsThatDoNotMatterToAList(t *testing.T) {
 		}
 		var names []string
 		for _, cm := range list.Items {
-			names = append(names, cm.Name)
+			names = append(names, cm.Name+" is "+cm.Data["is"])
 		}
 		if fmt.Sprint(names) != c.want {
 			t.Errorf("%s: %v, want %s", c.name, names, c.want)
