@@ -41,8 +41,8 @@
 //	uvarint  offset just after its closing brace
 //	...      the JSON
 //
-// (A judge may also give a value of its own, which only it understands: see [Verdict].)
-//
 // With these marks an object is sent by concatenation: everything up to and including the
 // opening brace of metadata, the resourceVersion, the rest.
+//
+// A judge may also give a value of its own, which only it understands: see [Verdict].
 package storage
