@@ -39,7 +39,7 @@ func TestEveryOperationFailsOnce(t *testing.T) {
 }
 
 // Every operation fails from one on, as it does for a process that is killed. The store is opened
-// again, with what the system had in memory, and then the power goes.
+// again, with what the system had in memory, writes a little or nothing, and then the power goes.
 func TestKilledAtEveryOperation(t *testing.T) {
 	inTurn(t, func(t *testing.T, seed uint64, n int) (happened bool, operations int) {
 		w := newWorld(t, seed, cutdisk.New())
@@ -54,7 +54,13 @@ func TestKilledAtEveryOperation(t *testing.T) {
 				w.e.Close()
 			}
 			w.breaks(nil)
+			w.trouble = w.fatal
 			w.mustOpen()
+			for range n % 3 {
+				w.asked++
+				w.commit(kv.Txn{Ops: []kv.Op{kv.Put(tables[0]+"ns/more", fmt.Append(nil, w.asked))}}, nil)
+			}
+			w.see()
 			w.crash(cutdisk.Nothing)
 			w.mustOpen()
 			w.crash(cutdisk.Survival{Percent: 50, Rand: rand.New(rand.NewPCG(seed, uint64(n)))})

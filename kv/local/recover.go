@@ -61,6 +61,10 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 	if err := j.whole(); err != nil {
 		return nil, err
 	}
+	var err error
+	if j.tip, err = j.readTip(); err != nil {
+		return nil, err
+	}
 	if err := j.prepare(); err != nil {
 		return nil, err
 	}
@@ -70,9 +74,6 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 	}
 	segments, err := j.list(j.logDir(), ".seg")
 	if err != nil {
-		return nil, err
-	}
-	if j.tip, err = j.readTip(); err != nil {
 		return nil, err
 	}
 	if err := j.reachesTip(segments); err != nil {
@@ -117,24 +118,29 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 func (j *journal) prepare() error {
 	fsys, dir := j.opts.FS, j.opts.Dir
 	_, err := fsys.List(j.snapDir())
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = j.makeFolders()
+	}
+	if err != nil || j.tip != (tip{}) {
 		return err
 	}
+	// Whoever made the folders may have been stopped before this.
+	return errors.Join(fsys.SyncDir(dir), fsys.SyncDir(filepath.Dir(filepath.Clean(dir))))
+}
+
+func (j *journal) makeFolders() error {
+	fsys := j.opts.FS
 	if err := fsys.MkdirAll(j.logDir()); err != nil {
 		return err
 	}
-	ignore := filepath.Join(dir, ".gitignore")
-	if err := writeWhole(fsys, ignore, func(w io.Writer) error {
+	if err := writeWhole(fsys, filepath.Join(j.opts.Dir, ".gitignore"), func(w io.Writer) error {
 		_, err := io.WriteString(w, "*\n")
 		return err
 	}); err != nil {
 		return err
 	}
 	// Made last: where it is, everything is.
-	if err := fsys.MkdirAll(j.snapDir()); err != nil {
-		return err
-	}
-	return errors.Join(fsys.SyncDir(dir), fsys.SyncDir(filepath.Dir(filepath.Clean(dir))))
+	return fsys.MkdirAll(j.snapDir())
 }
 
 // isWhole says that a log has everything since the store was made.
