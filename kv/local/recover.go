@@ -143,32 +143,6 @@ func (j *journal) makeFolders() error {
 	return fsys.MkdirAll(j.snapDir())
 }
 
-// isWhole says that a log has everything since the store was made.
-func isWhole(segments []kv.Revision) bool { return len(segments) > 0 && segments[0] == emptyRevision+1 }
-
-// opening returns what is told how much is read, which is not more than it knows of.
-func (j *journal) opening(ctx context.Context, snapshots, segments []kv.Revision) (*opening, error) {
-	o := &opening{ctx: ctx, told: j.opts.Progress}
-	if o.told == nil {
-		return o, nil
-	}
-	var names []string
-	for _, first := range segments {
-		names = append(names, j.segmentName(first))
-	}
-	if len(snapshots) > 0 && !isWhole(segments) {
-		names = append(names, j.snapshotName(snapshots[0]))
-	}
-	for _, name := range names {
-		size, err := fileSize(j.opts.FS, name)
-		if err != nil {
-			return nil, err
-		}
-		o.total += size
-	}
-	return o, nil
-}
-
 // loadBase loads what the history that is kept begins with: the empty store if the log
 // is whole, otherwise the oldest snapshot. It looks at the heads of the others.
 func (j *journal) loadBase(o *opening, revs []kv.Revision, whole bool) (*loader, error) {

@@ -28,7 +28,8 @@ type frameReader struct {
 	read  func(n int) error // is told how much was read, and may call it off
 }
 
-// want sees that the chunk has the next n bytes, or what there is.
+// want sees that the chunk has the next n bytes, or what there is. A chunk that is begun for that
+// holds at least so many.
 func (r *frameReader) want(n int) error {
 	have := len(r.chunk) - r.at
 	n = min(n, have+r.left)
@@ -42,12 +43,35 @@ func (r *frameReader) want(n int) error {
 		r.begun(cap(next))
 	}
 	from := len(r.chunk)
-	r.chunk = r.chunk[:min(cap(r.chunk), from+r.left)]
-	if _, err := io.ReadFull(r.file, r.chunk[from:]); err != nil {
+	return r.fill(r.chunk[from:min(cap(r.chunk), from+r.left)])
+}
+
+// fill reads what follows in the file to the end of the chunk, which b is in.
+func (r *frameReader) fill(b []byte) error {
+	if _, err := io.ReadFull(r.file, b); err != nil {
 		return err
 	}
-	r.left -= len(r.chunk) - from
-	return r.read(len(r.chunk) - from)
+	r.chunk = r.chunk[:len(r.chunk)+len(b)]
+	r.left -= len(b)
+	return r.read(len(b))
+}
+
+// peek returns how long the next frame is, as far as its head tells. If its head is not in the chunk, the
+// head alone is read, so that the chunk that is begun then is as large as the frame.
+func (r *frameReader) peek() (size int, err error) {
+	have := len(r.chunk) - r.at
+	if n := min(frameBytes, have+r.left); have < n {
+		head := make([]byte, have, frameBytes)
+		copy(head, r.chunk[r.at:])
+		r.chunk, r.at = head, 0
+		if err := r.fill(head[have:n]); err != nil {
+			return 0, err
+		}
+	}
+	if head := r.chunk[r.at:]; len(head) >= frameBytes {
+		return frameBytes + int(le.Uint32(head)), nil
+	}
+	return 0, nil
 }
 
 // take passes over the next n bytes, which the chunk has, and returns them.
@@ -72,20 +96,14 @@ func (r *frameReader) head() (s segment, problem string, err error) {
 // next reads the next frame, or what is wrong with what follows. Whole is all of the frame,
 // nil at the end of the file.
 func (r *frameReader) next(s segment) (f frame, whole []byte, problem string, err error) {
-	if err := r.want(frameBytes); err != nil {
+	size, err := r.peek()
+	if err == nil && size <= len(r.chunk)-r.at+r.left { // otherwise it is longer than the file
+		err = r.want(size)
+	}
+	if err != nil || len(r.chunk) == r.at {
 		return f, nil, "", err
 	}
-	switch head := r.chunk[r.at:]; {
-	case len(head) == 0:
-		return f, nil, "", nil
-	case len(head) >= frameBytes:
-		if size := frameBytes + int(le.Uint32(head)); size <= len(head)+r.left {
-			if err := r.want(size); err != nil {
-				return f, nil, "", err
-			}
-		}
-	}
-	f, size, problem := parseFrame(r.chunk[r.at:], s)
+	f, size, problem = parseFrame(r.chunk[r.at:], s)
 	if problem != "" {
 		return f, nil, problem, nil
 	}
@@ -104,6 +122,32 @@ type opening struct {
 	told  Progress // nil if nobody wants to know
 	done  int64
 	total int64
+}
+
+// isWhole says that a log has everything since the store was made.
+func isWhole(segments []kv.Revision) bool { return len(segments) > 0 && segments[0] == emptyRevision+1 }
+
+// opening returns what is told how much is read, of all that there is to read.
+func (j *journal) opening(ctx context.Context, snapshots, segments []kv.Revision) (*opening, error) {
+	o := &opening{ctx: ctx, told: j.opts.Progress}
+	if o.told == nil {
+		return o, nil
+	}
+	var names []string
+	for _, first := range segments {
+		names = append(names, j.segmentName(first))
+	}
+	if len(snapshots) > 0 && !isWhole(segments) {
+		names = append(names, j.snapshotName(snapshots[0]))
+	}
+	for _, name := range names {
+		size, err := fileSize(j.opts.FS, name)
+		if err != nil {
+			return nil, err
+		}
+		o.total += size
+	}
+	return o, nil
 }
 
 func (o *opening) read(n int) error {

@@ -44,19 +44,21 @@ func (x *Index) table(name string) *table {
 // bytes returns what forgetting the event gives back. The value that it brought is not
 // part of it: that is either the newest, or counted with the event that replaced it.
 func (n *node) bytes() int64 {
-	size := int64(eventOverhead + len(n.event.Version.Key))
 	if p := n.event.Prev; p != nil {
-		size += int64(len(p.Value))
+		return eventBytes(n.event.Version.Key, int64(len(p.Value)))
 	}
-	return size
+	return eventBytes(n.event.Version.Key, 0)
 }
+
+func eventBytes(key string, replaced int64) int64 { return eventOverhead + int64(len(key)) + replaced }
 
 // age is how long ago the event was committed.
 func (n *node) age(now time.Time) time.Duration { return kv.InstantOf(now).Sub(n.event.Version.Time) }
 
-func (t *table) append(n *node) {
+// append adds an event, of which forgetting will give back so many bytes.
+func (t *table) append(n *node, bytes int64) {
 	t.events = append(t.events, n)
-	t.bytes += n.bytes()
+	t.bytes += bytes
 	t.last = n.rev
 }
 

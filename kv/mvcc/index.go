@@ -129,8 +129,9 @@ func (x *Index) apply(v *kv.Version) *node {
 	t.follow(v, was)
 	x.seq++
 	n := &node{event: kv.Event{Version: v, Prev: was}, rev: v.Revision, seq: x.seq}
-	t.append(n)
-	x.bytes += n.bytes()
+	size := n.bytes()
+	t.append(n, size)
+	x.bytes += size
 	return n
 }
 

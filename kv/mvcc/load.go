@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -22,18 +23,43 @@ type Loader struct {
 
 	x       *Index
 	newest  kv.Revision
-	entries []entry // one for each key, in the order in which they came
-	based   int     // how many of them came with the base, in key order
-	slots   []slot  // a hash table of indexes into entries; its length is a power of two
+	entries []*[entryBlock]entry // one for each key, in the order in which they came
+	count   int                  // how many of them there are
+	based   int                  // how many of them came with the base, in key order
+	keys    []byte               // room for keys
+	slots   []slot               // a hash table of indexes into entries; its length is a power of two
 	seed    maphash.Seed
 	table   *table // of the last key
 	nodes   []node // to be used next
 }
 
-// An entry is the newest version of a key, which may be a deletion.
+// An entry is the newest version of a key, which may be a deletion. It says itself what has to be known
+// when another version comes, for those that are loaded by then are far away.
 type entry struct {
 	version *kv.Version
+	key     string // a copy, which lies beside others
+	size    int    // of the value
+	deleted bool
 	origin  int
+}
+
+// Entries and copies of keys are made so many and so large at a time.
+const (
+	entryBlock = 512
+	keyBlock   = 64 << 10
+)
+
+// at returns the i-th entry.
+func (l *Loader) at(i int) *entry { return &l.entries[i/entryBlock][i%entryBlock] }
+
+// copied returns a copy of key that lies beside the last.
+func (l *Loader) copied(key string) string {
+	if cap(l.keys)-len(l.keys) < len(key) {
+		l.keys = make([]byte, 0, max(keyBlock, len(key)))
+	}
+	from := len(l.keys)
+	l.keys = append(l.keys, key...)
+	return unsafe.String(unsafe.SliceData(l.keys[from:]), len(key)) // nothing is written there again
 }
 
 // A slot refers to an entry; 0 is free.
@@ -63,7 +89,7 @@ func (l *Loader) Base(versions iter.Seq[*kv.Version]) {
 		at, _ := l.find(v.Key)
 		l.insert(at, v)
 	}
-	l.based = len(l.entries)
+	l.based = l.count
 }
 
 // find returns the slot of key, or where it would be.
@@ -74,7 +100,7 @@ func (l *Loader) find(key string) (at int, found bool) {
 		switch s := l.slots[at]; {
 		case s.index == 0:
 			return at, false
-		case s.hash == hash && l.entries[s.index-1].version.Key == key:
+		case s.hash == hash && l.at(int(s.index)-1).key == key:
 			return at, true
 		}
 	}
@@ -84,11 +110,19 @@ func (l *Loader) hash(key string) uint32 { return uint32(maphash.String(l.seed, 
 
 // insert puts the first version of a key at a free slot.
 func (l *Loader) insert(at int, v *kv.Version) {
-	l.entries = append(l.entries, entry{v, l.Origin})
-	l.slots[at] = slot{l.hash(v.Key), uint32(len(l.entries))}
-	if len(l.entries) > len(l.slots)/4*3 {
+	if l.count%entryBlock == 0 {
+		l.entries = append(l.entries, new([entryBlock]entry))
+	}
+	*l.at(l.count) = l.entry(v, l.copied(v.Key))
+	l.count++
+	l.slots[at] = slot{l.hash(v.Key), uint32(l.count)}
+	if l.count > len(l.slots)/4*3 {
 		l.grow()
 	}
+}
+
+func (l *Loader) entry(v *kv.Version, key string) entry {
+	return entry{v, key, len(v.Value), v.Deleted, l.Origin}
 }
 
 func (l *Loader) grow() {
@@ -112,13 +146,14 @@ func (l *Loader) Add(v *kv.Version) {
 	x := l.x
 	t := l.tableOf(v.Key)
 	var was *kv.Version
+	var freed int64
 	slot, found := l.find(v.Key)
 	if found {
-		e := &l.entries[l.slots[slot].index-1]
-		if !e.version.Deleted {
-			was = e.version
+		e := l.at(int(l.slots[slot].index) - 1)
+		if !e.deleted {
+			was, freed = e.version, int64(e.size)
 		}
-		*e = entry{v, l.Origin}
+		*e = l.entry(v, e.key)
 	} else {
 		l.insert(slot, v)
 	}
@@ -126,8 +161,9 @@ func (l *Loader) Add(v *kv.Version) {
 	x.seq++
 	n := l.node()
 	n.event, n.rev, n.seq = kv.Event{Version: v, Prev: was}, v.Revision, x.seq
-	t.append(n)
-	x.bytes += n.bytes()
+	size := eventBytes(v.Key, freed)
+	t.append(n, size)
+	x.bytes += size
 	t.topic.tail.next.Store(n)
 	t.topic.tail = n
 	l.newest = v.Revision
@@ -171,8 +207,8 @@ func (l *Loader) Compact(rev kv.Revision) { l.x.compact(rev) }
 // by copies of themselves.
 func (l *Loader) Live() iter.Seq2[*kv.Version, int] {
 	return func(yield func(*kv.Version, int) bool) {
-		for _, e := range l.entries {
-			if !e.version.Deleted && !yield(e.version, e.origin) {
+		for i := range l.count {
+			if e := l.at(i); !e.deleted && !yield(e.version, e.origin) {
 				return
 			}
 		}
@@ -182,16 +218,16 @@ func (l *Loader) Live() iter.Seq2[*kv.Version, int] {
 // Index returns the index. The loader must not be used any more.
 func (l *Loader) Index() *Index {
 	l.slots = nil
-	base, later := l.live(l.entries[:l.based]), l.live(l.entries[l.based:])
-	l.entries = nil
-	sortByKey(later, 0)
+	base, later := l.live(0, l.based), l.live(l.based, l.count)
+	l.entries, l.keys = nil, nil
+	sortByKey(later, commonBytes(later))
 	x := l.x
 	for len(base) > 0 || len(later) > 0 {
 		from := &base
-		if len(base) == 0 || len(later) > 0 && later[0].Key < base[0].Key {
+		if len(base) == 0 || len(later) > 0 && later[0].key < base[0].key {
 			from = &later
 		}
-		v := (*from)[0]
+		v := (*from)[0].version
 		*from = (*from)[1:]
 		x.tree.Load(v.Key, v)
 	}
@@ -200,56 +236,66 @@ func (l *Loader) Index() *Index {
 	return x
 }
 
-func (l *Loader) live(entries []entry) []*kv.Version {
-	all := make([]*kv.Version, 0, len(entries))
-	for _, e := range entries {
-		if !e.version.Deleted {
-			all = append(all, e.version)
+// A keyed version is one that is being sorted: by a part of its key at a time.
+type keyed struct {
+	word    uint64 // the part
+	key     string
+	version *kv.Version
+}
+
+// live returns the versions that exist among some of the entries.
+func (l *Loader) live(from, to int) []keyed {
+	all := make([]keyed, 0, to-from)
+	for i := from; i < to; i++ {
+		if e := l.at(i); !e.deleted {
+			all = append(all, keyed{key: e.key, version: e.version})
 		}
 	}
 	return all
 }
 
-// sortByKey sorts versions whose keys have their first bytes in common, so many of them. It looks
-// at eight bytes at a time, and so mostly at numbers that lie beside each other rather
-// than at keys that lie anywhere.
-func sortByKey(versions []*kv.Version, common int) {
-	type item struct {
-		word    uint64
-		version *kv.Version
+// commonBytes returns how many bytes all keys begin with.
+func commonBytes(all []keyed) int {
+	if len(all) == 0 {
+		return 0
 	}
-	if len(versions) < 2 {
-		return
-	}
-	items := make([]item, len(versions))
-	for i, v := range versions {
-		items[i] = item{wordAt(v.Key, common), v}
-	}
-	byWord := func(a, b item) int { return cmp.Compare(a.word, b.word) }
-	if !slices.IsSortedFunc(items, byWord) {
-		slices.SortFunc(items, byWord)
-	}
-	for i, it := range items {
-		versions[i] = it.version
-	}
-	for from := 0; from < len(items); {
-		to := from + 1
-		for to < len(items) && items[to].word == items[from].word {
-			to++
+	common := all[0].key
+	for _, k := range all {
+		n := 0
+		for n < len(common) && n < len(k.key) && common[n] == k.key[n] {
+			n++
 		}
-		sortTies(versions[from:to], common+8)
-		from = to
+		common = common[:n]
 	}
+	return len(common)
 }
 
-// sortTies sorts versions whose keys have their first bytes in common. Few are compared whole.
-func sortTies(versions []*kv.Version, common int) {
-	const few = 16
-	if len(versions) > few && common < kv.MaxKeyBytes {
-		sortByKey(versions, common)
+// sortByKey sorts what has its first bytes in common, so many of them. It looks at eight bytes at
+// a time, and so mostly at numbers that lie beside each other rather than at keys that lie
+// anywhere.
+func sortByKey(all []keyed, common int) {
+	const few = 8 // are compared whole
+	if len(all) <= few || common >= kv.MaxKeyBytes {
+		slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
 		return
 	}
-	slices.SortFunc(versions, func(a, b *kv.Version) int { return strings.Compare(a.Key, b.Key) })
+	for i := range all {
+		all[i].word = wordAt(all[i].key, common)
+	}
+	byWord := func(a, b keyed) int { return cmp.Compare(a.word, b.word) }
+	if !slices.IsSortedFunc(all, byWord) {
+		slices.SortFunc(all, byWord)
+	}
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].word == all[from].word {
+			to++
+		}
+		if to-from > 1 {
+			sortByKey(all[from:to], common+8)
+		}
+		from = to
+	}
 }
 
 // wordAt returns the eight bytes of key at a place as a number that is ordered as they are,

@@ -144,25 +144,25 @@ func TestVersionsAreSortedByTheirKeys(t *testing.T) {
 	const seed = 5
 	r := rand.New(rand.NewPCG(seed, seed))
 	for round := range 200 {
-		var all []*kv.Version
+		var all []keyed
 		letters := 1 + r.IntN(3)
 		for range r.IntN(300) {
 			b := make([]byte, r.IntN(40))
 			for i := range b {
 				b[i] = byte('a' + r.IntN(letters))
 			}
-			all = append(all, &kv.Version{Key: string(b)})
+			all = append(all, keyed{key: string(b)})
 		}
 		for i := range round { // what differs in zeros at its end alone
-			all = append(all, &kv.Version{Key: "z" + strings.Repeat("\x00", i%40)})
+			all = append(all, keyed{key: "z" + strings.Repeat("\x00", i%40)})
 		}
 		want := slices.Clone(all)
-		byKey := func(a, b *kv.Version) int { return strings.Compare(a.Key, b.Key) }
+		byKey := func(a, b keyed) int { return strings.Compare(a.key, b.key) }
 		slices.SortStableFunc(want, byKey)
-		sortByKey(all, 0)
+		sortByKey(all, commonBytes(all))
 		for i := range all {
-			if all[i].Key != want[i].Key {
-				t.Fatalf("seed %d, round %d: at %d is %q, want %q", seed, round, i, all[i].Key, want[i].Key)
+			if all[i].key != want[i].key {
+				t.Fatalf("seed %d, round %d: at %d is %q, want %q", seed, round, i, all[i].key, want[i].key)
 			}
 		}
 	}
