@@ -93,7 +93,7 @@ func remembered(f func(schema.GroupVersion) (map[string]*spec.Schema, error)) fu
 
 func openEngine(ctx context.Context, c Config) (*local.Engine, error) {
 	o := local.Options{
-		Memory: c.Engine == EngineMemory, HistoryDuration: c.HistoryDuration, HistorySize: c.HistorySize, Logger: c.Logger,
+		Memory: c.Engine == EngineMemory, HistoryDuration: c.HistoryDuration, HistorySize: c.HistorySize, Logger: c.Logger, Progress: c.Opening,
 	}
 	if !o.Memory {
 		o.Dir = storeDir(c.DataDir)

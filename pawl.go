@@ -72,6 +72,9 @@ type Config struct {
 	Version string
 	// Logger is told what goes on; nil means nobody.
 	Logger *slog.Logger
+	// Opening is told how many bytes of how many have been read while the store is opened; nil
+	// means nobody.
+	Opening func(done, total int64)
 }
 
 func (c Config) complete() (Config, error) {

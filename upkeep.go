@@ -61,13 +61,14 @@ func enclosed(kept []pki.Kept) []local.EnclosedFile {
 }
 
 // BackupFolder does what [Server.Backup] does with a data folder that no server has; if one
-// has it the error is a [local.InUseError]. It changes nothing. Progress, which may be nil, counts objects.
-func BackupFolder(ctx context.Context, dataDir string, w io.Writer, progress local.Progress) (local.About, error) {
+// has it the error is a [local.InUseError]. It changes nothing. Reading is told how many bytes of
+// the folder are read, writing how many objects are written; both may be nil.
+func BackupFolder(ctx context.Context, dataDir string, w io.Writer, reading, writing local.Progress) (local.About, error) {
 	kept, err := pki.KeepDir(dataDir)
 	if err != nil {
 		return local.About{}, err
 	}
-	return local.BackupDir(ctx, local.Options{Dir: storeIn(dataDir)}, w, enclosed(kept), progress)
+	return local.BackupDir(ctx, local.Options{Dir: storeIn(dataDir), Progress: reading}, w, enclosed(kept), writing)
 }
 
 // Restore makes a data folder from a backup. The folder must be empty or not there; if the
@@ -158,14 +159,15 @@ type Compacted = upkeep.Compacted
 
 // CompactFolder forgets history in a data folder that no server has, and gives back the room it
 // took: what only revisions before one need, or, if that is 0, what is older than a time span,
-// by the times of the commits. A running server is asked for it at /pawl/compact.
-func CompactFolder(ctx context.Context, dataDir string, before kv.Revision, olderThan time.Duration) (done Compacted, err error) {
+// by the times of the commits. A running server is asked for it at /pawl/compact. Progress, which
+// may be nil, counts bytes of the folder that are read.
+func CompactFolder(ctx context.Context, dataDir string, before kv.Revision, olderThan time.Duration, progress local.Progress) (done Compacted, err error) {
 	dir := storeIn(dataDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return done, &local.NoStoreError{Dir: dir}
 	}
 	const all = 1 << 62 // how much history is kept is for the server to say, and it is not asked
-	e, err := local.Open(ctx, local.Options{Dir: dir, HistoryDuration: all, HistorySize: all})
+	e, err := local.Open(ctx, local.Options{Dir: dir, HistoryDuration: all, HistorySize: all, Progress: progress})
 	if err != nil {
 		return done, err
 	}

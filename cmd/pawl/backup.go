@@ -92,10 +92,10 @@ func (p process) backup(ctx context.Context, from place, file string) error {
 
 // takeBackup writes a backup to w, and says what it holds and how long it is.
 func (p process) takeBackup(ctx context.Context, from place, w io.Writer) (local.About, int64, error) {
-	m := newMeter(p.stderr, "backing up", objects, p.clock)
+	m := p.meter("backing up", objects)
 	out := &countingWriter{w: w}
 	if from.kubeconfig == "" {
-		about, err := pawl.BackupFolder(ctx, from.data, out, m.tell)
+		about, err := pawl.BackupFolder(ctx, from.data, out, p.meter("reading "+from.data, sized).tell, m.tell)
 		var inUse *local.InUseError
 		if !errors.As(err, &inUse) {
 			return about, out.n, err

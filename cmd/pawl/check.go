@@ -51,7 +51,7 @@ damage: it was not acknowledged, the next start cuts it off, and it is told as a
 }
 
 func (p process) check(ctx context.Context, dir, output string) error {
-	m := newMeter(p.stderr, "checking "+dir, sized, p.clock)
+	m := p.meter("checking "+dir, sized)
 	report, err := pawl.CheckFolder(ctx, dir, m.tell)
 	if err != nil {
 		return atRest(err, "stop it first, or take a backup of it and check that")

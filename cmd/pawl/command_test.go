@@ -60,6 +60,9 @@ func say(p process, args []string) string {
 	if p.signals == nil {
 		p.signals = func() <-chan os.Signal { return nil }
 	}
+	if p.clock == nil {
+		p.clock = time.Now
+	}
 	p.ownLogs = func(*slog.Logger, int) {}
 	code := run(context.Background(), p, args)
 	text := out.String()
@@ -110,7 +113,7 @@ func replay(t *testing.T, text string) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		p := process{build: aBuild, start: failingToStart, clock: time.Now}
+		p := process{build: aBuild, start: failingToStart}
 		b.WriteString(m[0])
 		b.WriteString(say(p, words(m[2])))
 	}

@@ -80,7 +80,7 @@ func (p process) compact(ctx context.Context, on place, bound upkeep.Bound) erro
 
 func (p process) forget(ctx context.Context, on place, bound upkeep.Bound) (done pawl.Compacted, err error) {
 	if on.kubeconfig == "" {
-		done, err = pawl.CompactFolder(ctx, on.data, bound.Before, bound.OlderThan)
+		done, err = pawl.CompactFolder(ctx, on.data, bound.Before, bound.OlderThan, p.meter("reading "+on.data, sized).tell)
 		var inUse *local.InUseError
 		if !errors.As(err, &inUse) {
 			return done, err

@@ -55,6 +55,7 @@ func start(ctx context.Context, s settings) (server, error) {
 		TLSSANs:           s.tlsSANs,
 		Version:           version,
 		Logger:            s.logger,
+		Opening:           s.opening,
 	})
 	if err != nil {
 		return nil, err // not srv: a nil *Server is a server that is not nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"sync"
 	"time"
 )
@@ -10,10 +9,8 @@ import (
 // A meter tells people how a long piece of work gets on: nothing in the first second, and
 // then ever more rarely.
 type meter struct {
-	out  io.Writer
-	what string // is being done
-	unit func(int64) string
-	now  func() time.Time
+	say func(done, total int64)
+	now func() time.Time
 
 	mu   sync.Mutex // guards what follows
 	next time.Time  // when there is something to say
@@ -26,8 +23,15 @@ const (
 	meterMax   = 10 * time.Second
 )
 
-func newMeter(out io.Writer, what string, unit func(int64) string, now func() time.Time) *meter {
-	return &meter{out: out, what: what, unit: unit, now: now, next: now().Add(meterAfter), step: meterAfter}
+func newMeter(now func() time.Time, say func(done, total int64)) *meter {
+	return &meter{say: say, now: now, next: now().Add(meterAfter), step: meterAfter}
+}
+
+// meter returns one that tells on stderr how much of what is being done is done.
+func (p process) meter(what string, unit func(int64) string) *meter {
+	return newMeter(p.clock, func(done, total int64) {
+		fmt.Fprintf(p.stderr, "%s: %d%% of %s\n", what, done*100/total, unit(total))
+	})
 }
 
 // tell says how much is done, if it is time to.
@@ -38,7 +42,7 @@ func (m *meter) tell(done, total int64) {
 	if now.Before(m.next) || total <= 0 {
 		return
 	}
-	fmt.Fprintf(m.out, "%s: %d%% of %s\n", m.what, done*100/total, m.unit(total))
+	m.say(done, total)
 	m.next = now.Add(m.step)
 	m.step = min(2*m.step, meterMax)
 }

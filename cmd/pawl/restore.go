@@ -45,7 +45,7 @@ func (p process) restore(ctx context.Context, file, dir string) error {
 		defer f.Close()
 		in, name = f, file
 	}
-	m := newMeter(p.stderr, "restoring", objects, p.clock)
+	m := p.meter("restoring", objects)
 	made, err := pawl.Restore(ctx, dir, name, in, m.tell)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 
 // pawlSays runs a command line in this process, and returns what it says.
 func pawlSays(args ...string) string {
-	return say(process{build: aBuild, clock: time.Now}, args)
+	return say(process{build: aBuild}, args)
 }
 
 func mustDo(t *testing.T, p *running, method, path string, body any, want int) config {

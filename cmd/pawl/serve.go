@@ -31,6 +31,7 @@ type settings struct {
 	tlsKeyFile      string
 	tlsSANs         []string
 	logger          *slog.Logger
+	opening         func(done, total int64) // is told how much of the store is read
 
 	logFormat string
 	verbosity int
@@ -88,6 +89,9 @@ discovery only.`,
 		RunE: ran(func(cmd *cobra.Command) error {
 			s.logger = newLogger(p.stderr, s.logFormat, s.verbosity)
 			p.ownLogs(s.logger, s.verbosity)
+			s.opening = newMeter(p.clock, func(done, total int64) {
+				s.logger.Info("reading the store", "data", s.dataDir, "percent", done*100/total, "of", sized(total))
+			}).tell
 			return p.serve(cmd.Context(), s)
 		}),
 	}
