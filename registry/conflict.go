@@ -28,7 +28,7 @@ type ConflictError struct {
 	store   *Store
 	seen    kv.Revision     // the version the writer had read
 	current storage.Version // the version that exists
-	sent    runtime.Object  // the object the writer wanted
+	sent    runtime.Object  // the object the writer wanted; nil of one who only looks
 	patched bool            // it was computed from current, so what differs from that is what it changes
 	removes bool            // the writer wanted the object gone; there is no sent
 }
@@ -166,8 +166,11 @@ func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	touched := net // a delete changes all there is
-	if !e.removes {
+	var touched []fieldpath.Path // nothing, by who only looks
+	switch {
+	case e.removes:
+		touched = net // a delete changes all there is
+	case e.sent != nil:
 		touched, err = e.touched(ctx, seen)
 	}
 	if err != nil {

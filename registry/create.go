@@ -30,50 +30,84 @@ func (s *Store) Create(ctx context.Context, namespace string, obj runtime.Object
 	if err != nil {
 		return storage.Version{}, err
 	}
-	generated := acc.GetName() == "" && acc.GetGenerateName() != ""
+	generated := isGenerated(acc)
+	ctx = authored(ctx, string(Create))
 	for try := 1; ; try++ {
-		v, err := s.create(ctx, namespace, obj.DeepCopyObject(), o, generated)
+		v, err := s.create(ctx, namespace, obj, o)
 		if !generated || try == nameTriesMax || !isTaken(err) {
 			return v, err
 		}
 	}
 }
 
+// isGenerated reports whether the name of a new object is to be generated.
+func isGenerated(acc metav1.Object) bool { return acc.GetName() == "" && acc.GetGenerateName() != "" }
+
 // create is one try under one name.
-func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object, o CreateOptions, generated bool) (storage.Version, error) {
-	if !o.Owned {
-		owned, err := s.own(ctx, nil, obj)
-		if err != nil {
-			return storage.Version{}, err
-		}
-		obj = owned
-	}
-	acc, err := meta.Accessor(obj)
+func (s *Store) create(ctx context.Context, namespace string, obj runtime.Object, o CreateOptions) (storage.Version, error) {
+	c, err := s.newCreation(ctx, namespace, obj, o)
 	if err != nil {
 		return storage.Version{}, err
 	}
-	s.born(acc)
-	if generated {
-		base := acc.GetGenerateName()
-		acc.SetName(base[:min(len(base), nameBaseMax)] + s.suffix())
-	}
+	defer c.close(ctx)
+	res, err := s.table.Modify(ctx, namespace, c.name, o.DryRun, c.judge)
+	c.conclude(ctx, res, err)
+	return c.version(res.Version, err), s.refuse("create", c.name, err)
+}
+
+// A creation is one try of [Store.Create], under one name.
+type creation struct {
+	*endings
+	namespace, name string
+	obj             runtime.Object // as it is sent, with its name
+	o               CreateOptions
+	acc             metav1.Object // of obj
+}
+
+// newCreation begins with what only the server gives: identity, time, and a name if there is none.
+func (s *Store) newCreation(ctx context.Context, namespace string, obj runtime.Object, o CreateOptions) (*creation, error) {
 	if s.policy.Namespaced && namespace == "" {
-		return storage.Version{}, internal("no namespace information found in request context")
+		return nil, internal("no namespace information found in request context")
 	}
-	ends := &endings{store: s}
-	defer ends.close(ctx)
-	res, err := s.table.Modify(ctx, namespace, acc.GetName(), o.DryRun, func(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
-		fresh := obj.DeepCopyObject()
-		if err := s.admitNew(ctx, view, namespace, fresh, o.DryRun, ends); err != nil {
-			return storage.Verdict{}, err
+	c := &creation{endings: &endings{store: s}, namespace: namespace, obj: obj.DeepCopyObject(), o: o}
+	var err error
+	if !o.Owned {
+		if c.obj, err = s.own(ctx, nil, c.obj); err != nil {
+			return nil, err
 		}
-		return s.placeNew(current, fresh, o.DryRun)
-	})
-	s.conclude(ctx, ends, res, err)
-	if named, nerr := revisionNamed(acc); err == nil && nerr == nil && o.DryRun {
-		return res.Version.As(named), nil // rule S41: a dry run shows the version that was sent
 	}
-	return res.Version, s.refuse("create", acc.GetName(), err)
+	if c.acc, err = meta.Accessor(c.obj); err != nil {
+		return nil, err
+	}
+	s.born(c.acc)
+	if isGenerated(c.acc) {
+		base := c.acc.GetGenerateName()
+		c.acc.SetName(base[:min(len(base), nameBaseMax)] + s.suffix())
+	}
+	c.name = c.acc.GetName()
+	return c, nil
+}
+
+// judge is one attempt.
+func (c *creation) judge(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
+	fresh := c.obj.DeepCopyObject()
+	if err := c.store.admitNew(ctx, view, c.namespace, fresh, c.o.DryRun, c.endings); err != nil {
+		return storage.Verdict{}, err
+	}
+	return c.store.placeNew(current, fresh, c.o.DryRun)
+}
+
+func (c *creation) conclude(ctx context.Context, res storage.Result, err error) {
+	c.store.conclude(ctx, c.endings, res, err)
+}
+
+// version is what the client is shown of what came of the creation: of a dry run the version that was
+// sent (rule S41).
+func (c *creation) version(v storage.Version, err error) storage.Version {
+	if named, nerr := revisionNamed(c.acc); err == nil && nerr == nil && c.o.DryRun {
+		return v.As(named)
+	}
+	return v
 }
 
 // placeNew says whether a new object finds its place free. That it names a version is wrong

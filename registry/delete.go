@@ -35,6 +35,7 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.De
 	if err := s.address(namespace, name); err != nil {
 		return Deleted{}, err
 	}
+	ctx = authored(ctx, string(Delete))
 	if o == nil {
 		o = &metav1.DeleteOptions{}
 	}
@@ -78,6 +79,7 @@ type deletion struct {
 	name  string
 	o     *metav1.DeleteOptions
 	ends  *endings
+	once  bool // there is one commit for all: what is to be told that it has no time left goes untold
 	fate  fate
 }
 
@@ -123,7 +125,7 @@ func (d *deletion) judge(ctx context.Context, current storage.Version, view *sto
 		d.fate = doomTold(h)
 	}
 	switch {
-	case d.fate == goes:
+	case d.fate == goes, d.fate == departs && d.once:
 		s.claim(ctx, view, nil, old)
 		return storage.Verdict{Action: storage.Remove}, nil
 	case d.fate == lingers:

@@ -39,6 +39,8 @@ func (s *Store) refuse(verb, name string, err error) error {
 		return apierrors.NewTimeoutError("whether the write was stored is not known: read the object again before you repeat it", 0)
 	case storage.Unavailable:
 		return unavailable(s, verb, e)
+	case storage.TooLarge:
+		return apierrors.NewRequestEntityTooLargeError(e.Err.Error())
 	case storage.Corrupt:
 		if len(e.Unreadable) > 0 {
 			return s.unreadable(e)

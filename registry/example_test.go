@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -53,4 +54,112 @@ func Example() {
 	// bob: <nil>
 	// ann: Operation cannot be fulfilled on lamps "desk": the object has been modified; please apply your changes to the latest version and try again
 	// .color true
+}
+
+// Update asks again about what others wrote in between, until its change lands.
+func ExampleCollection_Update() {
+	ctx := context.Background()
+	engine, _ := local.Open(ctx, local.Options{Memory: true})
+	defer engine.Close()
+	lamps := registry.Of[Lamp](engine, lampStrategy{})
+	lamps.Create(ctx, &Lamp{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, Color: "red"})
+
+	// Many at once, and no use is lost.
+	var people sync.WaitGroup
+	for range 20 {
+		people.Go(func() {
+			lamps.Update(ctx, "desk", func(lamp *Lamp) error { lamp.Uses++; return nil })
+		})
+	}
+	people.Wait()
+	lamp, _ := lamps.Get(ctx, "desk")
+	fmt.Println(lamp.Uses)
+
+	// What the strategy does not allow is not written.
+	_, err := lamps.Update(ctx, "desk", func(lamp *Lamp) error { lamp.Color = ""; return nil })
+	fmt.Println(err)
+
+	// Somebody is always quicker: the update gives up, and says what it lost to.
+	_, err = lamps.Update(ctx, "desk", func(lamp *Lamp) error {
+		lamps.Update(ctx, "desk", func(lamp *Lamp) error { lamp.Uses++; return nil })
+		lamp.Uses = 0
+		return nil
+	}, registry.UpdateOptions{Attempts: 3})
+	var lost *registry.LostError
+	if errors.As(err, &lost) {
+		why, _ := lost.Conflict.Explain(ctx)
+		fmt.Println(lost.Attempts, why.Fields[0].Path)
+	}
+	// Output:
+	// 20
+	// Lamp "desk" is invalid: color: Required value: lamps shine
+	// 3 .uses
+}
+
+// A watch is a range over what is there, and then over what changes.
+func ExampleCollection_Watch() {
+	ctx := context.Background()
+	engine, _ := local.Open(ctx, local.Options{Memory: true})
+	defer engine.Close()
+	lamps := registry.Of[Lamp](engine, lampStrategy{})
+	lamps.Create(ctx, &Lamp{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, Color: "red"})
+
+	go lamps.Update(ctx, "desk", func(lamp *Lamp) error { lamp.Color = "blue"; return nil })
+	for event, err := range lamps.Watch(ctx) {
+		if err != nil {
+			panic(err)
+		}
+		if event.Object.Color == "blue" {
+			fmt.Println(event.Object.Name, "is blue")
+			break
+		}
+	}
+	// Output: desk is blue
+}
+
+// An account of which nobody may take more than there is.
+type Account struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Balance           int `json:"balance"`
+}
+
+type accountStrategy struct{ registry.DefaultFor[Account] }
+
+func (accountStrategy) Validate(_ context.Context, a, _ *Account) field.ErrorList {
+	if a.Balance < 0 {
+		return field.ErrorList{field.Invalid(field.NewPath("balance"), a.Balance, "there is no credit")}
+	}
+	return nil
+}
+
+// Several objects, of several kinds, change together or not at all. Whoever stands in the way is named.
+func ExampleTransact() {
+	ctx := context.Background()
+	engine, _ := local.Open(ctx, local.Options{Memory: true})
+	defer engine.Close()
+	accounts := registry.Of[Account](engine, accountStrategy{})
+	lamps := registry.Of[Lamp](engine, lampStrategy{})
+	accounts.Create(ctx, &Account{ObjectMeta: metav1.ObjectMeta{Name: "ann"}, Balance: 50})
+	accounts.Create(ctx, &Account{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+
+	add := func(n int) func(*Account) error {
+		return func(a *Account) error { a.Balance += n; return nil }
+	}
+	buy := func(name string) error {
+		_, err := registry.Transact(ctx,
+			lamps.Creates(&Lamp{ObjectMeta: metav1.ObjectMeta{Name: name}, Color: "red"}),
+			accounts.Updates("shop", add(30)),
+			accounts.Updates("ann", add(-30)))
+		return err
+	}
+	fmt.Println(buy("desk"))
+	fmt.Println(buy("shelf"))
+
+	shop, _ := accounts.Get(ctx, "shop")
+	all, _ := lamps.List(ctx)
+	fmt.Println(len(all.Items), "lamp for", shop.Balance)
+	// Output:
+	// <nil>
+	// member 2 of the transaction, update accounts "ann": Account "ann" is invalid: balance: Invalid value: -10: there is no credit
+	// 1 lamp for 30
 }

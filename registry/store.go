@@ -259,6 +259,16 @@ func parseUint(s string) (kv.Revision, error) {
 	return kv.Revision(n), err
 }
 
+// authored notes what is being done with the author of ctx, if nobody above has.
+func authored(ctx context.Context, verb string) context.Context {
+	a := storage.AuthorFrom(ctx)
+	if a.Verb != "" {
+		return ctx
+	}
+	a.Verb = verb
+	return storage.WithAuthor(ctx, a)
+}
+
 // endings collects what hooks want to be told, one set for each attempt.
 type endings struct {
 	tell  []func(context.Context, Ending)

@@ -80,6 +80,7 @@ func (s *Store) update(ctx context.Context, u *update) (Updated, error) {
 	if err := s.address(u.namespace, u.name); err != nil {
 		return Updated{}, err
 	}
+	ctx = authored(ctx, string(Update))
 	u.ends = &endings{store: s}
 	defer u.ends.close(ctx)
 	res, err := s.table.Modify(ctx, u.namespace, u.name, u.o.DryRun, u.judge)
