@@ -34,6 +34,7 @@
 //	log/REVISION.seg         segments of the log, named by the first revision in them
 //	snap/REVISION.snap       snapshots, named by the revision they show
 //	tip                      which segment is the newest, and where it ends if the store is closed
+//	restoring                while the folder is made from a backup
 //
 // Revisions in names are 16 hexadecimal digits. Numbers in heads are little-endian,
 // checksums are CRC-32C, "uvarint" and "varint" are those of encoding/binary, a string is a
@@ -119,6 +120,21 @@
 // and then everything older is removed: the store shrinks by itself, whether or not it is
 // written to.
 //
+// # A backup
+//
+// [Engine.Backup] writes one revision to a stream while the store goes on, and [Restore] makes a
+// folder of it, in an empty place, whose revisions go on far ahead with all before compacted. A
+// backup is a snapshot with something in it about itself:
+//
+//	backup   = head about tables versions* last      as above, but the head begins with "pawl bak"
+//	about    = 4 taken:varint objects:uvarint count:uvarint (name:string content:string){count}
+//
+// The last block tells whether it is whole. The names and contents are files that the maker of the backup put
+// in. A file named "restoring" lies in a folder while it is restored; opening refuses such a folder.
+//
+// [Check] reads every byte of a folder, and says what it holds and all that is wrong with it; [Engine.Shrink]
+// forgets history and gives back its room at once.
+//
 // # Expiry
 //
 // A key that expires is deleted by a commit whose author is [Expirer], never before its
@@ -133,5 +149,5 @@ package local
 // The writer goroutine owns the journal's file; Engine.mu is never held while it waits
 // for the disk.
 //
-// testdata/v1 is what format 1 wrote. A change of the format gets the next version, a
+// testdata/v1 and testdata/v1.bak are what format 1 wrote. A change of the format gets the next version, a
 // folder of its own there, and goes on reading this one.

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -92,5 +93,39 @@ func writeGolden(t *testing.T) {
 		if err := os.CopyFS(filepath.Join("testdata/v1", sub), os.DirFS(filepath.Join(dir, sub))); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// testdata/v1.bak was written by format 1, of a store that was told a little of everything.
+func TestTheBackupThatFormat1Wrote(t *testing.T) {
+	const file = "testdata/v1.bak"
+	clock := kvtest.NewClock()
+	if *update {
+		e := mustOpen(t, local.Options{Memory: true, Clock: clock})
+		tell(t, e, clock)
+		if err := os.WriteFile(file, mustBackup(t, e, local.EnclosedFile{Name: "key", Content: []byte("secret")}), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backup, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := local.Options{Dir: "store", FS: newDisk(), Clock: clock}
+	made := mustRestore(t, opts, backup)
+	got := fmt.Sprintf("%d objects of revision %d, %s, taken %s, with %s\n", made.About.Objects, made.About.Revision,
+		made.About.Time.Format(time.RFC3339Nano), made.About.Taken.Format(time.RFC3339Nano), made.About.Files)
+	got += objects(t, mustOpen(t, opts))
+	if *update {
+		if err := os.WriteFile(file+".txt", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("it holds\n%s\nwant\n%s", got, want)
 	}
 }
