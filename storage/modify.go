@@ -231,7 +231,7 @@ func (a *attempt) same() bool {
 	if !a.current.Exists() {
 		return a.verdict.Action == Remove
 	}
-	if a.verdict.Action != Put || a.verdict.Value != nil {
+	if a.verdict.Action != Put {
 		return false
 	}
 	stored, err := a.current.document()

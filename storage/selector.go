@@ -53,13 +53,8 @@ func (f *sieve) matches(v Version) (bool, error) {
 	if f.all {
 		return true, nil
 	}
-	if f.Func != nil {
-		if f.Selector.plain() {
-			return f.Func(v)
-		}
-		if ok, err := f.Func(v); !ok || err != nil {
-			return false, err
-		}
+	if f.plain() {
+		return f.Func(v)
 	}
 	ls, fs, err := v.attributes(f.ownFields)
 	if err != nil {
@@ -69,7 +64,13 @@ func (f *sieve) matches(v Version) (bool, error) {
 		return false, nil
 	}
 	f.look = selectable{v, fs}
-	return f.Fields == nil || f.Fields.Matches(&f.look), nil
+	if f.Fields != nil && !f.Fields.Matches(&f.look) {
+		return false, nil
+	}
+	if f.Func == nil {
+		return true, nil
+	}
+	return f.Func(v)
 }
 
 // The fields that every object has.

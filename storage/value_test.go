@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/fields"
+
 	"github.com/pawl-dev/pawl/kv"
 )
 
@@ -184,5 +186,25 @@ func TestTheEndOfTheStateComesBeforeAnyChange(t *testing.T) {
 	}
 	if e, ok, err := w.Next(); !ok || err != nil || e.Version.Name() != "two" {
 		t.Errorf("then %+v, %v", e, err)
+	}
+}
+
+// A function picks among what labels and fields pick, and is asked of nothing else's.
+func TestAFunctionPicksAmongWhatIsPicked(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"one", "two", "three"} {
+		f.put(thing("a", name, "red"))
+	}
+	odd := fields.OneTermNotEqualSelector("metadata.name", "two")
+	var asked []string
+	page, err := f.List(context.Background(), ListOptions{Selector: Selector{Fields: odd, Func: func(v Version) (bool, error) {
+		asked = append(asked, v.Name())
+		return v.Name() != "three", nil
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Items) != 1 || page.Items[0].Name() != "one" || fmt.Sprint(asked) != "[one three]" {
+		t.Errorf("picked %d, asked of %v", len(page.Items), asked)
 	}
 }
