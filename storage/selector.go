@@ -35,12 +35,13 @@ func (s Selector) Matches(v Version) (bool, error) { return s.sieve().matches(v)
 type sieve struct {
 	Selector
 	all       bool // picks everything
+	alone     bool // Func alone picks
 	ownFields bool // asks for fields that the key does not tell
 	look      selectable
 }
 
 func (s Selector) sieve() *sieve {
-	f := &sieve{Selector: s, all: s.Empty()}
+	f := &sieve{Selector: s, all: s.Empty(), alone: s.Func != nil && s.plain()}
 	if s.Fields != nil {
 		for _, r := range s.Fields.Requirements() {
 			f.ownFields = f.ownFields || !keyTells(r.Field)
@@ -53,7 +54,7 @@ func (f *sieve) matches(v Version) (bool, error) {
 	if f.all {
 		return true, nil
 	}
-	if f.plain() {
+	if f.alone {
 		return f.Func(v)
 	}
 	ls, fs, err := v.attributes(f.ownFields)
