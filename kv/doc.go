@@ -13,9 +13,8 @@
 // [ErrConflict]. Losing that race is an ordinary answer, not a fault.
 //
 // A commit has three answers. Without an error it is done: durable, and readable by
-// whoever asks next. [ErrConflict], [ErrInvalid], [ErrReadOnly] and [ErrClosed] say that
-// it was certainly not written. [ErrUnknown] says that nobody knows: after a restart it
-// is there wholly or not at all.
+// whoever asks next. [ErrUnknown] says that nobody knows: after a restart it is there wholly
+// or not at all. Every other error says that it was certainly not written.
 //
 // # Reading
 //

@@ -12,6 +12,8 @@ var (
 	ErrCompacted = errors.New("history is gone")                // the revision asked for is no longer kept
 	ErrFuture    = errors.New("no such revision yet")           // the revision asked for does not exist
 	ErrInvalid   = errors.New("invalid")                        // the call breaks a rule of this package; nothing was written
+	ErrTooLarge  = errors.New("too large")                      // more than the engine takes in one commit; nothing was written
+	ErrAway      = errors.New("the store cannot be reached")    // nothing was written; what is at hand can be read
 	ErrReadOnly  = errors.New("the store takes no more writes") // nothing was written
 	ErrUnknown   = errors.New("outcome unknown")                // it was written wholly or not at all
 	ErrClosed    = errors.New("closed")

@@ -18,7 +18,7 @@ const Absent Revision = 0
 // String returns the revision as clients see it: an unsigned decimal.
 func (r Revision) String() string { return strconv.FormatUint(uint64(r), 10) }
 
-// Limits that hold on every engine.
+// Limits that hold on every engine. One may take less in a transaction than these; it says [ErrTooLarge].
 const (
 	MaxKeyBytes   = 4 << 10  // length of a key
 	MaxValueBytes = 16 << 20 // length of a value

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -24,7 +25,7 @@ const (
 	BadOptions                  // options of a list or a watch do not go together
 	Unavailable                 // the engine failed, or takes no writes
 	Unknown                     // whether it was written is not known
-	Timeout                     // the context ended first
+	Timeout                     // the context ended first, or the engine had no answer in time
 	TooLarge                    // more than one commit can hold
 )
 
@@ -96,7 +97,9 @@ func engineError(ctxErr, err error) *Error {
 		e.Kind = Unknown
 	case errors.Is(err, kv.ErrInvalid):
 		e.Kind = BadRequest
-	case ctxErr != nil:
+	case errors.Is(err, kv.ErrTooLarge):
+		e.Kind = TooLarge
+	case ctxErr != nil, errors.Is(err, kv.ErrAway) && errors.Is(err, context.DeadlineExceeded):
 		e.Kind = Timeout
 	}
 	return e

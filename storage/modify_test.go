@@ -267,6 +267,9 @@ func TestWhatEnginesSayHasAKind(t *testing.T) {
 		{"the engine takes no writes", &kv.Error{Op: "commit", Kind: kv.ErrReadOnly, Err: errors.New("disk full")}, Unavailable},
 		{"the engine is closed", &kv.Error{Op: "commit", Kind: kv.ErrClosed}, Unavailable},
 		{"nobody knows whether it was written", &kv.Error{Op: "commit", Kind: kv.ErrUnknown}, Unknown},
+		{"it is more than the engine takes at once", &kv.Error{Op: "commit", Kind: kv.ErrTooLarge, Err: errors.New("129 changes")}, TooLarge},
+		{"the engine's log is elsewhere, and away", &kv.Error{Op: "commit", Kind: kv.ErrAway}, Unavailable},
+		{"the engine waited for it in vain", &kv.Error{Op: "read", Kind: kv.ErrAway, Err: context.DeadlineExceeded}, Timeout},
 		{"it can never be written", &kv.Error{Op: "commit", Kind: kv.ErrInvalid, Err: errors.New("value too long")}, BadRequest},
 		{"something else", errors.New("odd"), Unavailable},
 	} {

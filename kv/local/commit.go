@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 	"unique"
 
@@ -30,7 +29,7 @@ func (t *ticket) op() string {
 
 // Commit implements [kv.Engine].
 func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
-	if err := check(txn); err != nil {
+	if err := txn.Check(); err != nil {
 		return kv.Committed{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -210,71 +209,4 @@ func (e *Engine) lapse(t *ticket, op kv.Op, v *kv.Version, elapsed time.Duration
 	if was := e.lapses.set(v.Key, due); was != due {
 		t.lapses = append(t.lapses, lapsed{v.Key, was})
 	}
-}
-
-// check returns what is wrong with txn, nil if nothing is.
-func check(txn kv.Txn) error {
-	if n := len(txn.Ops) + len(txn.Conditions); n > kv.MaxTxnOps {
-		return invalid("", fmt.Sprintf("%d conditions and changes in one transaction, at most %d are allowed", n, kv.MaxTxnOps))
-	}
-	for _, c := range txn.Conditions {
-		if problem := kv.CheckKey(c.Key); problem != "" {
-			return invalid(c.Key, problem)
-		}
-	}
-	var size int
-	for _, op := range txn.Ops {
-		if problem := checkOp(op); problem != "" {
-			return invalid(op.Key, problem)
-		}
-		size += len(op.Key) + len(op.Value)
-	}
-	if key, twice := changedTwice(txn.Ops); twice {
-		return invalid(key, "changed twice in one transaction")
-	}
-	if size > kv.MaxTxnBytes {
-		return invalid("", fmt.Sprintf("%d bytes of keys and values in one transaction, at most %d are allowed", size, kv.MaxTxnBytes))
-	}
-	return nil
-}
-
-// changedTwice returns a key that more than one of ops changes, and whether there is one.
-func changedTwice(ops []kv.Op) (key string, twice bool) {
-	if len(ops) < 2 {
-		return "", false
-	}
-	seen := make(map[string]struct{}, len(ops))
-	for _, op := range ops {
-		if _, twice := seen[op.Key]; twice {
-			return op.Key, true
-		}
-		seen[op.Key] = struct{}{}
-	}
-	return "", false
-}
-
-// checkOp reports what is wrong with op, "" if nothing is.
-func checkOp(op kv.Op) string {
-	problem := kv.CheckKey(op.Key)
-	switch {
-	case problem != "":
-		return problem
-	case op.Delete && (op.Value != nil || op.Expiry.Kind != kv.Keep || op.Slot != nil):
-		return "a deletion has neither value nor expiry nor slot"
-	case op.Delete:
-		return ""
-	case op.Value == nil:
-		return "a put without a value; use an empty one, or a deletion"
-	case len(op.Value) > kv.MaxValueBytes:
-		return fmt.Sprintf("value of %d bytes, at most %d are allowed", len(op.Value), kv.MaxValueBytes)
-	case op.Expiry.Kind > kv.After:
-		return "no such kind of expiry"
-	case op.Expiry.Kind == kv.After && op.Expiry.For <= 0:
-		return "an expiry must lie in the future"
-	}
-	return ""
-}
-
-func invalid(key, problem string) error {
-	return &kv.Error{Op: "commit", Key: key, Kind: kv.ErrInvalid, Err: errors.New(problem)}
 }
