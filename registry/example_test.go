@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/local"
 	"github.com/pawl-dev/pawl/registry"
+	"github.com/pawl-dev/pawl/storage"
 )
 
 type Lamp struct {
@@ -162,4 +164,32 @@ func ExampleTransact() {
 	// <nil>
 	// member 2 of the transaction, update accounts "ann": Account "ann" is invalid: balance: Invalid value: -10: there is no credit
 	// 1 lamp for 30
+}
+
+// The history of an object says who changed what, and what it was.
+func ExampleCollection_History() {
+	ctx := context.Background()
+	engine, _ := local.Open(ctx, local.Options{Memory: true})
+	defer engine.Close()
+	lamps := registry.Of[Lamp](engine, lampStrategy{})
+	as := func(user string) context.Context { return storage.WithAuthor(ctx, kv.Author{User: user}) }
+
+	red, _ := lamps.Create(as("ann"), &Lamp{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, Color: "red"})
+	lamps.Update(as("bob"), "desk", func(lamp *Lamp) error { lamp.Color = "blue"; return nil })
+	lamps.Delete(as("eve"), "desk")
+
+	for step, err := range lamps.History(ctx, "desk") {
+		if err != nil {
+			panic(err)
+		}
+		lamp, _ := step.Object()
+		fmt.Println(step.Type, "by", step.Author.User, step.Fields, lamp.Color)
+	}
+	was, _ := lamps.At(ctx, "desk", red.ResourceVersion)
+	fmt.Println("it was", was.Color)
+	// Output:
+	// DELETED by eve [] blue
+	// MODIFIED by bob [.color] blue
+	// ADDED by ann [] red
+	// it was red
 }
