@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A meter tells people how a long piece of work gets on: nothing in the first second, and
-// then ever more rarely.
+// A meter tells people how a long piece of work gets on, which begins when the meter is told of
+// it first: nothing in the first second, and then ever more rarely.
 type meter struct {
 	say func(done, total int64)
 	now func() time.Time
@@ -24,7 +24,7 @@ const (
 )
 
 func newMeter(now func() time.Time, say func(done, total int64)) *meter {
-	return &meter{say: say, now: now, next: now().Add(meterAfter), step: meterAfter}
+	return &meter{say: say, now: now, step: meterAfter}
 }
 
 // meter returns one that tells on stderr how much of what is being done is done.
@@ -39,6 +39,9 @@ func (m *meter) tell(done, total int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
+	if m.next.IsZero() {
+		m.next = now.Add(meterAfter)
+	}
 	if now.Before(m.next) || total <= 0 {
 		return
 	}

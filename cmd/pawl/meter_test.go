@@ -37,6 +37,7 @@ func TestAMeterSaysNothingOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		m := process{stderr: &out, clock: time.Now}.meter("reading", objects)
+		m.tell(0, 0)
 		time.Sleep(time.Minute)
 		m.tell(0, 0)
 		if out.Len() > 0 {
