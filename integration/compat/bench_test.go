@@ -5,6 +5,8 @@ import (
 
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 	"k8s.io/utils/clock"
+
+	"github.com/pawl-dev/pawl/kv/local"
 )
 
 // crowd is what the reference's benchmarks store: namespaces of pods on nodes. As many as it uses itself
@@ -19,7 +21,7 @@ func crowd() storagetesting.BenchmarkData {
 // onEach runs a benchmark on a store over each engine.
 func onEach(b *testing.B, bench func(b *testing.B, s *subject)) {
 	for name, open := range engines {
-		b.Run(name, func(b *testing.B) { bench(b, newSubject(b, open(b))) })
+		b.Run(name, func(b *testing.B) { bench(b, newSubject(b, open(b, local.Options{}))) })
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	etcdfeature "k8s.io/apiserver/pkg/storage/feature"
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 	"k8s.io/utils/clock"
+
+	"github.com/pawl-dev/pawl/kv/local"
 )
 
 // withCache puts the reference's watch cache in front of a store.
@@ -93,7 +95,7 @@ func TestAWatchCacheInFrontOfAStore(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for name, open := range engines {
 				t.Run(name, func(t *testing.T) {
-					s := newSubject(t, open(t))
+					s := newSubject(t, open(t, local.Options{}))
 					c.run(t.Context(), t, s, withCache(t, s))
 				})
 			}

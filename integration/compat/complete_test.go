@@ -109,7 +109,7 @@ func callsIn(files []*ast.File) map[string]bool {
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.CompositeLit: // a trial: its name, whether it is alone, its function
+			case *ast.CompositeLit: // a trial: its name, how it is run, its function
 				if len(n.Elts) != 3 {
 					break
 				}
@@ -171,9 +171,9 @@ func TestHowRunnersAndTrialsAreFound(t *testing.T) {
 		name, src string
 		want      bool
 	}{
-		{"a trial that calls it", `var x = []trial{{"RunTestX", false, func() { storagetesting.RunTestX() }}}`, true},
-		{"a trial with a variant", `var x = []trial{{"RunTestX/b", false, func() { storagetesting.RunTestX() }}}`, true},
-		{"a trial that calls another", `var x = []trial{{"RunTestX", false, func() { storagetesting.RunTestY() }}}`, false},
+		{"a trial that calls it", `var x = []trial{{"RunTestX", beside, func() { storagetesting.RunTestX() }}}`, true},
+		{"a trial with a variant", `var x = []trial{{"RunTestX/b", beside, func() { storagetesting.RunTestX() }}}`, true},
+		{"a trial that calls another", `var x = []trial{{"RunTestX", beside, func() { storagetesting.RunTestY() }}}`, false},
 		{"a benchmark", `func BenchmarkX() { storagetesting.RunTestX() }`, true},
 		{"a function that nothing runs", `func x() { storagetesting.RunTestX() }`, false},
 	} {

@@ -28,7 +28,7 @@ import (
 // leaves a timer behind that runs for three seconds.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil {
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		io.WriteString(os.Stderr, err.Error()+"\n")
 		os.Exit(2)
 	}
@@ -37,9 +37,15 @@ func TestMain(m *testing.M) {
 }
 
 // engines open each engine there is. One that is opened is closed when its test ends.
-var engines = map[string]func(testing.TB) kv.Engine{
-	"local":  func(t testing.TB) kv.Engine { return open(t, local.Options{Dir: t.TempDir()}) },
-	"memory": func(t testing.TB) kv.Engine { return open(t, local.Options{Memory: true}) },
+var engines = map[string]func(testing.TB, local.Options) kv.Engine{
+	"local": func(t testing.TB, o local.Options) kv.Engine {
+		o.Dir = t.TempDir()
+		return open(t, o)
+	},
+	"memory": func(t testing.TB, o local.Options) kv.Engine {
+		o.Memory = true
+		return open(t, o)
+	},
 }
 
 func open(t testing.TB, o local.Options) kv.Engine {

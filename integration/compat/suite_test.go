@@ -9,211 +9,222 @@ import (
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+
+	"github.com/pawl-dev/pawl/kv/kvtest"
+	"github.com/pawl-dev/pawl/kv/local"
 )
 
 // A trial is one of the reference's tests. Its name is that of the function it calls, and of what
 // it is called with if there are several.
 type trial struct {
 	name string
-	// alone is for those that set the process's features, and so must not run beside others.
-	alone bool
-	run   func(ctx context.Context, t *testing.T, s *subject)
+	how  how
+	run  func(ctx context.Context, t *testing.T, s *subject)
 }
+
+// How says in which circumstances a trial is run.
+type how uint8
+
+const (
+	beside how = iota // others
+	alone             // as it sets the process's features
+	still             // beside others, while the engine's time stands still: it reads what has a second to live
+)
 
 // trials are all tests that the reference has for a storage.Interface.
 var trials = []trial{
-	{"RunTestCreate", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestCreate", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestCreate(ctx, t, s, s.validate)
 	}},
-	{"RunTestCreateWithTTL", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestCreateWithTTL", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestCreateWithTTL(ctx, t, s)
 	}},
-	{"RunTestCreateWithKeyExist", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestCreateWithKeyExist", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestCreateWithKeyExist(ctx, t, s)
 	}},
-	{"RunTestGet", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGet", still, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGet(ctx, t, s)
 	}},
-	{"RunTestUnconditionalDelete", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestUnconditionalDelete", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestUnconditionalDelete(ctx, t, s)
 	}},
-	{"RunTestConditionalDelete", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestConditionalDelete", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestConditionalDelete(ctx, t, s)
 	}},
-	{"RunTestDeleteWithSuggestion", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteWithSuggestion", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithSuggestion(ctx, t, s)
 	}},
-	{"RunTestDeleteWithSuggestionAndConflict", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteWithSuggestionAndConflict", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithSuggestionAndConflict(ctx, t, s)
 	}},
-	{"RunTestDeleteWithConflict", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteWithConflict", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithConflict(ctx, t, s)
 	}},
-	{"RunTestDeleteWithSuggestionOfDeletedObject", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteWithSuggestionOfDeletedObject", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithSuggestionOfDeletedObject(ctx, t, s)
 	}},
-	{"RunTestValidateDeletionWithSuggestion", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestValidateDeletionWithSuggestion", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestValidateDeletionWithSuggestion(ctx, t, s)
 	}},
-	{"RunTestValidateDeletionWithOnlySuggestionValid", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestValidateDeletionWithOnlySuggestionValid", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestValidateDeletionWithOnlySuggestionValid(ctx, t, s)
 	}},
-	{"RunTestPreconditionalDeleteWithSuggestion", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestPreconditionalDeleteWithSuggestion", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestPreconditionalDeleteWithSuggestion(ctx, t, s)
 	}},
-	{"RunTestPreconditionalDeleteWithOnlySuggestionPass", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestPreconditionalDeleteWithOnlySuggestionPass", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass(ctx, t, s)
 	}},
-	{"RunTestList", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestList", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestList(ctx, t, s, s.compact, false, nil)
 	}},
-	{"RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError/codec", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError/codec", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx, t, s, s.codec.failing.Store)
 	}},
-	{"RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError/transformer", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError/transformer", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx, t, s, s.seal.failing.Store)
 	}},
-	{"RunTestDeleteExpectedTransformOrDecodeError/codec", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteExpectedTransformOrDecodeError/codec", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, s, s.codec.failing.Store)
 	}},
-	{"RunTestDeleteExpectedTransformOrDecodeError/transformer", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteExpectedTransformOrDecodeError/transformer", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteExpectedTransformOrDecodeError(ctx, t, s, s.seal.failing.Store)
 	}},
-	{"RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, s)
 	}},
-	{"RunTestConsistentList", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestConsistentList", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestConsistentList(ctx, t, s, s.advance, false, true, false)
 	}},
-	{"RunTestGetListNonRecursive", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGetListNonRecursive", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGetListNonRecursive(ctx, t, s.advance, s)
 	}},
-	{"RunTestGetListRecursivePrefix", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGetListRecursivePrefix", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGetListRecursivePrefix(ctx, t, s)
 	}},
-	{"RunTestGetListWithErrorAggregation", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGetListWithErrorAggregation", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGetListWithErrorAggregation(ctx, t, s, errFlipped)
 	}},
-	{"RunTestGetListWithoutErrorAggregation", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGetListWithoutErrorAggregation", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, false)
 		storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, newSubject(t, s.engine), errFlipped)
 	}},
-	{"RunTestListContinuation", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestListContinuation", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestListContinuation(ctx, t, s, s.counted)
 	}},
-	{"RunTestListPaginationRareObject", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestListPaginationRareObject", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestListPaginationRareObject(ctx, t, s, s.counted)
 	}},
-	{"RunTestListContinuationWithFilter", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestListContinuationWithFilter", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestListContinuationWithFilter(ctx, t, s, s.counted)
 	}},
-	{"RunTestListInconsistentContinuation", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestListInconsistentContinuation", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestListInconsistentContinuation(ctx, t, s, s.compact)
 	}},
-	{"RunTestListResourceVersionMatch", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestListResourceVersionMatch", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestListResourceVersionMatch(ctx, t, s)
 	}},
-	{"RunTestGuaranteedUpdate", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGuaranteedUpdate", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGuaranteedUpdate(ctx, t, s, s.validate)
 	}},
-	{"RunTestGuaranteedUpdateWithTTL", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGuaranteedUpdateWithTTL", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGuaranteedUpdateWithTTL(ctx, t, s)
 	}},
-	{"RunTestGuaranteedUpdateChecksStoredData", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGuaranteedUpdateChecksStoredData", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGuaranteedUpdateChecksStoredData(ctx, t, s)
 	}},
-	{"RunTestGuaranteedUpdateWithConflict", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGuaranteedUpdateWithConflict", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGuaranteedUpdateWithConflict(ctx, t, s)
 	}},
-	{"RunTestGuaranteedUpdateWithSuggestionAndConflict", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestGuaranteedUpdateWithSuggestionAndConflict", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict(ctx, t, s)
 	}},
-	{"RunTestTransformationFailure", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestTransformationFailure", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestTransformationFailure(ctx, t, s)
 	}},
-	{"RunTestStats/with sizes", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestStats/with sizes", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		if err := s.EnableResourceSizeEstimation(func(context.Context) ([]string, error) { return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 		storagetesting.RunTestStats(ctx, t, s, s.codec, s.seal, true)
 	}},
-	{"RunTestStats/without sizes", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestStats/without sizes", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestStats(ctx, t, s, s.codec, s.seal, false)
 	}},
-	{"RunTestListPaging", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestListPaging", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestListPaging(ctx, t, s)
 	}},
-	{"RunTestNamespaceScopedList", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestNamespaceScopedList", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestNamespaceScopedList(ctx, t, s)
 	}},
-	{"RunTestCompactRevision", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestCompactRevision", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestCompactRevision(ctx, t, s, s.advance, s.compact)
 	}},
-	{"RunTestKeySchema", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestKeySchema", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestKeySchema(ctx, t, s)
 	}},
 
-	{"RunTestWatch", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatch", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatch(ctx, t, s)
 	}},
-	{"RunTestWatchFromZero", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchFromZero", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchFromZero(ctx, t, s, s.compact)
 	}},
-	{"RunTestDeleteTriggerWatch", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDeleteTriggerWatch", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteTriggerWatch(ctx, t, s)
 	}},
-	{"RunTestWatchFromNonZero", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchFromNonZero", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchFromNonZero(ctx, t, s)
 	}},
-	{"RunTestDelayedWatchDelivery", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestDelayedWatchDelivery", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDelayedWatchDelivery(ctx, t, s)
 	}},
-	{"RunTestWatchError", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchError", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchError(ctx, t, s)
 	}},
-	{"RunTestWatchWithUnsafeDelete", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchWithUnsafeDelete", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, s, errFlipped)
 	}},
-	{"RunTestWatchContextCancel", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchContextCancel", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchContextCancel(ctx, t, s)
 	}},
-	{"RunTestWatcherTimeout", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatcherTimeout", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatcherTimeout(ctx, t, s)
 	}},
-	{"RunTestWatchDeleteEventObjectHaveLatestRV", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchDeleteEventObjectHaveLatestRV", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV(ctx, t, s)
 	}},
-	{"RunTestWatchInitializationSignal", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchInitializationSignal", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchInitializationSignal(ctx, t, s)
 	}},
-	{"RunOptionalTestProgressNotify", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunOptionalTestProgressNotify", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunOptionalTestProgressNotify(ctx, t, s, s.advance)
 	}},
-	{"RunTestClusterScopedWatch", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestClusterScopedWatch", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestClusterScopedWatch(ctx, t, s)
 	}},
-	{"RunTestNamespaceScopedWatch", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestNamespaceScopedWatch", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestNamespaceScopedWatch(ctx, t, s)
 	}},
-	{"RunTestWatchDispatchBookmarkEvents", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestWatchDispatchBookmarkEvents", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, s, true)
 	}},
-	{"RunTestOptionalWatchBookmarksWithCorrectResourceVersion", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunTestOptionalWatchBookmarksWithCorrectResourceVersion", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, s)
 	}},
-	{"RunSendInitialEventsBackwardCompatibility", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunSendInitialEventsBackwardCompatibility", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunSendInitialEventsBackwardCompatibility(ctx, t, s)
 	}},
-	{"RunWatchSemantics", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunWatchSemantics", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunWatchSemantics(ctx, t, s)
 	}},
-	{"RunWatchSemanticInitialEventsExtended", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunWatchSemanticInitialEventsExtended", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunWatchSemanticInitialEventsExtended(ctx, t, s)
 	}},
-	{"RunWatchListMatchSingle", true, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunWatchListMatchSingle", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunWatchListMatchSingle(ctx, t, s)
 	}},
-	{"RunWatchErrorIsBlockingFurtherEvents", false, func(ctx context.Context, t *testing.T, s *subject) {
+	{"RunWatchErrorIsBlockingFurtherEvents", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunWatchErrorIsBlockingFurtherEvents(ctx, t, s)
 	}},
 }
@@ -223,18 +234,22 @@ var trials = []trial{
 func TestReference(t *testing.T) {
 	for _, tr := range trials {
 		t.Run(tr.name, func(t *testing.T) {
-			if !tr.alone {
+			if tr.how != alone {
 				t.Parallel()
 			}
 			for name, open := range engines {
 				t.Run(name, func(t *testing.T) {
-					if !tr.alone {
+					var o local.Options
+					switch tr.how {
+					case alone:
+						featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
+					case still:
+						o.Clock = kvtest.NewClock()
+						fallthrough
+					default:
 						t.Parallel()
 					}
-					if tr.alone {
-						featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
-					}
-					tr.run(t.Context(), t, newSubject(t, open(t)))
+					tr.run(t.Context(), t, newSubject(t, open(t, o)))
 				})
 			}
 		})
