@@ -30,7 +30,7 @@ func (m *Manager) reapply(live, config *unstructured.Unstructured, manager strin
 		return nil, false
 	}
 	list, ok := storedEntries(live)
-	if !ok {
+	if !ok || !plain(list) {
 		return nil, false
 	}
 	own := slices.IndexFunc(list, func(e map[string]any) bool { return m.isApply(e, manager) })

@@ -20,10 +20,12 @@ import (
 // above it.
 func (m *Manager) keep(live, obj *unstructured.Unstructured, manager string) bool {
 	entries, ok := m.entries(live, obj)
-	if !ok {
+	if !ok || !plain(entries) {
 		return false
 	}
-	w := walk{manager: m}
+	w := walk{manager: m, foreign: slices.ContainsFunc(entries, func(e map[string]any) bool {
+		return e["apiVersion"] != m.o.Kind.GroupVersion().String()
+	})}
 	if m.o.Shape != nil {
 		w.shape = m.o.Shape()
 	}
@@ -63,6 +65,29 @@ func (m *Manager) entries(live, obj *unstructured.Unstructured) ([]map[string]an
 		return entries, objectjson.Equal(sent, stored)
 	}
 	return entries, true
+}
+
+// plain reports whether no manager has two entries, as a scale may leave them behind: only the field
+// manager can sort that out.
+func plain(entries []map[string]any) bool {
+	for i, e := range entries {
+		for _, other := range entries[:i] {
+			if sameWriter(e, other) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sameWriter reports whether two entries are of one manager, who must have one only.
+func sameWriter(a, b map[string]any) bool {
+	for _, name := range []string{"manager", "operation", "apiVersion", "subresource"} {
+		if a[name] != b[name] {
+			return false
+		}
+	}
+	return true
 }
 
 // isOwn reports whether an entry is that of manager's updates through this endpoint.
@@ -114,6 +139,7 @@ func holds(fields any, path []string) holding {
 type walk struct {
 	manager *Manager
 	shape   registry.Shape
+	foreign bool     // there are entries of other versions, for which no field is reset
 	at      []string // steps in the form of FieldsV1
 	changed [][]string
 }
@@ -137,6 +163,9 @@ func (w *walk) objects(a, b map[string]any) bool {
 			}
 			continue
 		case w.manager.isReset(name):
+			if w.foreign && !objectjson.Equal(a[name], b[name]) {
+				return false
+			}
 			continue
 		}
 		if !w.member(name, memberOf(w.shape, name), a, b) {
@@ -149,12 +178,22 @@ func (w *walk) objects(a, b map[string]any) bool {
 // metadata compares what can be owned of metadata.
 func (w *walk) metadata(a, b map[string]any) bool {
 	if w.manager.isReset("metadata") {
-		return true
+		return !w.foreign || sameMetadata(a, b)
 	}
 	w.at = append(w.at, "f:metadata")
 	defer func() { w.at = w.at[:len(w.at)-1] }()
 	for _, name := range members(a, b) {
 		if !unowned[name] && !w.member(name, nil, a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameMetadata reports whether what can be owned of metadata is the same.
+func sameMetadata(a, b map[string]any) bool {
+	for _, name := range members(a, b) {
+		if !unowned[name] && !objectjson.Equal(a[name], b[name]) {
 			return false
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -135,17 +137,15 @@ func mutateValue(rng *rand.Rand, obj *unstructured.Unstructured) {
 	}
 }
 
-// withoutTimes is an object's managedFields with times left out.
-func withoutTimes(obj runtime.Object) []metav1.ManagedFieldsEntry {
-	entries := obj.(*unstructured.Unstructured).GetManagedFields()
-	for i := range entries {
-		entries[i].Time = nil
-	}
-	return entries
+func managedFields(obj runtime.Object) []metav1.ManagedFieldsEntry {
+	return obj.(*unstructured.Unstructured).GetManagedFields()
 }
 
-// Whatever keep keeps, the field manager would have kept.
-func TestKeepAgreesWithTheFieldManager(t *testing.T) {
+// Whatever keep keeps, the field manager would have kept. (In a bubble, in which no time passes between
+// the two.)
+func TestKeepAgreesWithTheFieldManager(t *testing.T) { synctest.Test(t, keepAgreesWithTheFieldManager) }
+
+func keepAgreesWithTheFieldManager(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	main, status := gears(t, ""), gears(t, "status")
 	kept, all := 0, 0
@@ -159,6 +159,7 @@ func TestKeepAgreesWithTheFieldManager(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				m = status
 			}
+			time.Sleep(time.Second)
 			manager := []string{"ann", "ann", "ann", "bob"}[rng.IntN(4)]
 			next := live.DeepCopyObject().(*unstructured.Unstructured)
 			for range rng.IntN(3) {
@@ -172,8 +173,8 @@ func TestKeepAgreesWithTheFieldManager(t *testing.T) {
 			fast := next.DeepCopyObject().(*unstructured.Unstructured)
 			if m.keep(live.(*unstructured.Unstructured), fast, manager) {
 				kept++
-				if got := withoutTimes(fast); !reflect.DeepEqual(got, withoutTimes(want)) {
-					t.Fatalf("keep and the field manager differ:\nlive %v\nnext %v\nkeep %v\nwant %v", live, next, got, withoutTimes(want))
+				if got := managedFields(fast); !reflect.DeepEqual(got, managedFields(want)) {
+					t.Fatalf("keep and the field manager differ:\nlive %v\nnext %v\nkeep %v\nwant %v", live, next, got, managedFields(want))
 				}
 			} else if !reflect.DeepEqual(fast, next) {
 				t.Fatal("keep refused an update, and changed it")
@@ -196,6 +197,10 @@ func TestKeepAgreesWithTheFieldManager(t *testing.T) {
 
 // Whatever reapply makes of an apply, the field manager would have made of it.
 func TestReapplyAgreesWithTheFieldManager(t *testing.T) {
+	synctest.Test(t, reapplyAgreesWithTheFieldManager)
+}
+
+func reapplyAgreesWithTheFieldManager(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	m := gears(t, "")
 	fm, err := m.make()
@@ -209,6 +214,7 @@ func TestReapplyAgreesWithTheFieldManager(t *testing.T) {
 		live := stock(t, m, nil, obj, "ann").(*unstructured.Unstructured)
 		configs := map[string]*unstructured.Unstructured{}
 		for range 40 {
+			time.Sleep(time.Second)
 			manager := []string{"cat", "cat", "dan", "kubectl"}[rng.IntN(4)]
 			config := configs[manager]
 			if config == nil {
@@ -235,8 +241,8 @@ func TestReapplyAgreesWithTheFieldManager(t *testing.T) {
 				if err != nil {
 					t.Fatalf("reapply took what the field manager refuses: %v\nlive %v\nconfig %v", err, live, config)
 				}
-				if !reflect.DeepEqual(withoutTimes(got), withoutTimes(want)) {
-					t.Fatalf("managedFields differ:\nlive %v\nconfig %v\ngot %v\nwant %v", live, config, withoutTimes(got), withoutTimes(want))
+				if !reflect.DeepEqual(managedFields(got), managedFields(want)) {
+					t.Fatalf("managedFields differ:\nlive %v\nconfig %v\ngot %v\nwant %v", live, config, managedFields(got), managedFields(want))
 				}
 				a, b := got.DeepCopy(), want.DeepCopyObject().(*unstructured.Unstructured)
 				a.SetManagedFields(nil)
@@ -279,4 +285,39 @@ func BenchmarkUpdate(b *testing.B) {
 			stock(t, m, live, next.DeepCopyObject(), "ann")
 		}
 	})
+}
+
+func TestWhatOnlyTheFieldManagerCanSortOutIsLeftToIt(t *testing.T) {
+	entry := func(manager, version string) any {
+		return map[string]any{"manager": manager, "operation": "Update", "apiVersion": version, "fieldsType": "FieldsV1", "time": "2030-01-01T00:00:00Z",
+			"fieldsV1": map[string]any{"f:metadata": map[string]any{"f:labels": map[string]any{"f:a": map[string]any{}}}, "f:status": map[string]any{"f:phase": map[string]any{}}}}
+	}
+	const v1, v2 = "example.com/v1", "example.com/v2"
+	object := func(label, phase string, entries ...any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": v1, "kind": "Gear",
+			"metadata": map[string]any{"name": "a", "labels": map[string]any{"a": label}, "managedFields": entries},
+			"spec":     map[string]any{"color": "red"}, "status": map[string]any{"phase": phase}}}
+	}
+	for _, tt := range []struct {
+		name         string
+		subresource  string
+		entries      []any
+		label, phase string // that are sent; stored are x and new
+		keeps        bool
+	}{
+		{"an entry for each manager", "", []any{entry("ann", v1), entry("bob", v1)}, "x", "new", true},
+		{"two entries for one manager", "", []any{entry("ann", v1), entry("bob", v1), entry("ann", v1)}, "x", "new", false},
+		{"an entry of another version", "", []any{entry("ann", v1), entry("ann", v2)}, "x", "new", true},
+		{"a field that is reset, in this version", "", []any{entry("ann", v1)}, "x", "old", true},
+		{"a field that is reset, and an entry of another version", "", []any{entry("ann", v2)}, "x", "old", false},
+		{"a label sent to the status, in this version", "status", []any{entry("ann", v1)}, "y", "new", true},
+		{"a label sent to the status, and an entry of another version", "status", []any{entry("ann", v2)}, "y", "new", false},
+		{"the same label sent to the status, and an entry of another version", "status", []any{entry("ann", v2)}, "x", "new", true},
+	} {
+		live := object("x", "new", tt.entries...)
+		sent := object(tt.label, tt.phase, tt.entries...)
+		if got := gears(t, tt.subresource).keep(live, sent, "ann"); got != tt.keeps {
+			t.Errorf("%s: keeps it: %v", tt.name, got)
+		}
+	}
 }

@@ -20,7 +20,7 @@ func asJSON(doc []byte) (map[string]any, bool) {
 
 const (
 	digitsMost = 15   // of a number
-	nameMost   = 1000 // bytes of a name: YAML has a limit of 1024
+	nameMost   = 1000 // bytes of a name: YAML allows 1024 up to the colon, on the same line
 )
 
 // plainInYAML is about the characters of a document that is JSON.
@@ -40,8 +40,8 @@ func plainInYAML(doc []byte) bool {
 				return false
 			}
 			i += n + 1
-			if n > nameMost && isName(doc[i+1:]) {
-				return false
+			if isName(doc[i+1:]) && (n > nameMost || doc[i+1] != ':') {
+				return false // YAML wants the colon near
 			}
 		case c == 'e' && digits > 0, c == '-' && i+1 < len(doc) && doc[i+1] == '0':
 			return false // 1e3, and -0

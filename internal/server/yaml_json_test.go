@@ -31,7 +31,10 @@ func TestADocumentIsReadAsJSONOnlyIfYAMLSaysTheSame(t *testing.T) {
 		json      bool
 	}{
 		{"what clients send", `{"apiVersion":"v1","metadata":{"name":"a","labels":{"a/b":"c-d"}},"spec":{"n":-12,"b":true,"z":null,"l":[1,"x",[],{}]}}`, true},
-		{"JSON with room in it", "{ \"a\" : [ 1 ,\n 2 ] }\n", true},
+		{"JSON with room in it", "{ \"a\": [ 1 ,\n 2 ] }\n", true},
+		{"a colon after a space", `{"a" :1}`, false},
+		{"a colon in the next line, which YAML refuses", "{\"a\"\n:1}", false},
+		{"a text before a line end that is no name", "{\"a\":\"b\"\n}", true},
 		{"a text with escapes that both know", `{"a":"q\" s\\ n\n t\t"}`, true},
 		{"texts that YAML without quotes would take for something else", `{"a":"yes","b":"0x10","c":"~","d":"1e3","e":"2026-01-01","f":"# no comment","g":"*a","no":"&b"}`, true},
 		{"a long text", `{"a":"` + strings.Repeat("word ", 1000) + `"}`, true},
