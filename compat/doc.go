@@ -21,9 +21,9 @@
 //		return s, func() {}, err
 //	}
 //
-// The function is not in this package because its types would bring etcd's client and gRPC to
-// every program that imports pawl. Nothing else changes. The engine is closed when the server has
-// stopped; no Store needs to be.
+// The function is not in this package because its types bring two thirds of a server, and etcd's
+// client, to whoever imports them, and a storage.Interface needs neither. Nothing else changes. The
+// engine is closed when the server has stopped; no Store needs to be.
 //
 // Reads come from the engine's index in memory, so a Store needs no watch cache. One in front of it
 // spares decoding all the same: a list through a Store decodes each object that it looks at, and
