@@ -29,7 +29,7 @@ type flip struct {
 // behind the bit, and changes nothing; or the store is what it was, because nothing that it
 // needs was hit. The last frame after a crash is exempt: the commit in it may be given up.
 func TestABitFlipsAnywhere(t *testing.T) {
-	every := int64(3) // bytes
+	every := int64(23) // bytes
 	if heavy {
 		every = 1
 	}
