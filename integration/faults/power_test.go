@@ -150,7 +150,7 @@ func (c crash) goOn(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, uint64(c.op.Number)))
 	var again []crash
 	c.disk.Before(func(op cutdisk.Op) error {
-		if op.Kind.Changes() && (heavy || r.IntN(3) == 0) {
+		if op.Kind.Changes() && (heavy || r.IntN(8) == 0) {
 			s := cutdisk.Survival{Percent: 50, Rand: r}
 			again = append(again, crash{op: op, disk: c.disk.Cut(s), m: c.m.frozen(0)})
 		}
