@@ -158,6 +158,7 @@ func (p *parts) stores(table *storage.Table) func(builtin.Kind, string, registry
 		return registry.Must(registry.Config{
 			Kind: k.GroupVersionKind(), Resource: k.GroupResource(), Table: table, Strategy: s,
 			GuardsFor: p.creation(), Hooks: p.hooks(k), Ownership: k.Ownership(subresource, p.scheme, p.schemas),
+			Shape: k.Shape(p.schemas),
 		})
 	}
 }
@@ -167,7 +168,7 @@ func (p *parts) wireDefinitions() {
 	now := func() metav1.Time { return metav1.NewTime(time.Now().UTC().Truncate(time.Second)) }
 	gr := schema.GroupResource{Group: crd.DefinitionKind.Group, Resource: "customresourcedefinitions"}
 	held := p.table(gr.Group, gr.Resource, false, crd.DefinitionCodec{}, nil)
-	config := registry.Config{Kind: crd.DefinitionKind, Resource: gr, Path: "apiextensions.k8s.io/customresourcedefinitions", Table: held}
+	config := registry.Config{Kind: crd.DefinitionKind, Resource: gr, Path: "apiextensions.k8s.io/customresourcedefinitions", Table: held, Shape: crd.DefinitionShape(p.schemas)}
 	store := func(subresource string, s registry.Strategy, hooks ...registry.Hook) *registry.Store {
 		c := config
 		c.Strategy, c.Hooks, c.Ownership = s, hooks, crd.DefinitionOwnership(subresource, p.scheme, p.schemas)

@@ -89,17 +89,37 @@ func TestConflictsAreExplained(t *testing.T) {
 			})
 		}, set("mine", "y"), false, false, []string{`.data.x: changed by "one" (Apply, ` + first + `)` + untouched}},
 		{"a field was removed that this write changes", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { set("other", "x")(cm); delete(cm.Data, "kept") })
+		}, set("kept", "y"), false, false, []string{`.data.kept: changed by "editor" (Update, ` + first + `)` + touch, `.data.other: changed by "editor" (Update, ` + first + `)` + untouched}},
+		{"all that was in a field was removed, and this write changes a part of it", func(s *stand) {
 			s.by("editor", "update", "", func(cm *configMap) { delete(cm.Data, "kept") })
-		}, set("kept", "y"), false, false, []string{`.data.kept: changed by "editor" (Update, ` + first + `)` + touch}},
+		}, set("kept", "y"), false, false, []string{`.data: changed by "editor" (Update, ` + first + `)` + touch}},
 		{"a field was changed that this write removes", func(s *stand) { s.by("editor", "update", "", set("kept", "x")) },
 			func(cm *configMap) { delete(cm.Data, "kept") }, false, false, []string{`.data.kept: changed by "editor" (Update, ` + first + `)` + touch}},
 		{"everything below was removed that this write changes a part of", func(s *stand) {
 			s.by("editor", "update", "", func(cm *configMap) { cm.Labels = nil })
-		}, func(cm *configMap) { cm.Labels["l"] = "new" }, false, false, []string{`.metadata.labels.l: changed by "editor" (Update, ` + first + `)` + touch}},
+		}, func(cm *configMap) { cm.Labels["l"] = "new" }, false, false, []string{`.metadata.labels: changed by "editor" (Update, ` + first + `)` + touch}},
 		{"a field was changed and changed back", func(s *stand) {
 			s.by("editor", "update", "", set("kept", "x"))
 			s.by("editor", "update", "", set("kept", "old"))
-		}, set("mine", "y"), false, false, nil},
+		}, set("mine", "y"), false, false, []string{": " + nothingLeft}},
+		{"only what no writer owns was changed", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) {
+				cm.Generation, cm.ManagedFields = 9, []metav1.ManagedFieldsEntry{{Manager: "two"}}
+			})
+		}, set("mine", "y"), false, false, []string{": " + nothingLeft}},
+		{"a manager was given another name in managedFields, and what it had written stays its own", func(s *stand) {
+			s.by("kubectl-client-side-apply", "patch", "", set("theirs", "x"))
+			s.by("csaupgrade", "update", "", func(cm *configMap) { cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}} })
+		}, set("mine", "y"), false, false, []string{`.data.theirs: changed by "kubectl-client-side-apply" (Update, ` + first + `)` + untouched}},
+		{"one program wrote under two names, which are told apart", func(s *stand) {
+			s.by("agent", "update", "", set("one", "x"))
+			s.by("agent-v2", "update", "", set("two", "x"))
+		}, set("mine", "y"), false, false, []string{
+			`.data.one: changed by "agent" (Update, ` + first + `)` + untouched, `.data.two: changed by "agent-v2" (Update, ` + second + `)` + untouched,
+		}},
+		{"the server itself changed it", func(s *stand) { s.by("", "", "", set("theirs", "x")) }, set("mine", "y"), false, false,
+			[]string{`.data.theirs: changed by the server (Update, ` + first + `)` + untouched}},
 		{"the status was changed, which a write of the object puts back whatever it sends", func(s *stand) {
 			s.by("kubelet", "update", "status", func(cm *configMap) { cm.BinaryData = map[string][]byte{"ready": []byte("SECRET")} })
 		}, func(cm *configMap) { set("mine", "y")(cm); cm.BinaryData = map[string][]byte{"ready": []byte("no")} }, false, false,
@@ -116,14 +136,14 @@ func TestConflictsAreExplained(t *testing.T) {
 		{"it was marked as being deleted", func(s *stand) {
 			s.by("kubectl", "delete", "", func(cm *configMap) { cm.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()} })
 		}, set("mine", "y"), false, false, []string{`.metadata.deletionTimestamp: changed by "kubectl" (Delete, ` + first + `)` + untouched}},
-		{"a list without keys is one field", func(s *stand) {
+		{"each value of a set is a field of its own", func(s *stand) {
 			s.by("editor", "update", "", func(cm *configMap) { cm.Finalizers = append(cm.Finalizers, "x.y/b") })
 		}, func(cm *configMap) { cm.Finalizers = append(cm.Finalizers, "x.y/c") }, false, false,
-			[]string{`.metadata.finalizers: changed by "editor" (Update, ` + first + `)` + touch}},
+			[]string{`.metadata.finalizers[="x.y/b"]: changed by "editor" (Update, ` + first + `)` + untouched}},
 		{"an item of a list with keys is a field of its own", func(s *stand) {
 			s.by("editor", "update", "", func(cm *configMap) { cm.OwnerReferences[0].Name = "SECRET" })
 		}, func(cm *configMap) { cm.OwnerReferences[1].Name = "mine" }, false, false,
-			[]string{`.metadata.ownerReferences[uid="u1"].name: changed by "editor" (Update, ` + first + `)` + untouched}},
+			[]string{`.metadata.ownerReferences[uid="u1"]: changed by "editor" (Update, ` + first + `)` + untouched}},
 		{"a list was put in another order, and this write changes an item of it", func(s *stand) {
 			s.by("editor", "update", "", func(cm *configMap) { slices.Reverse(cm.OwnerReferences) })
 		}, func(cm *configMap) { cm.OwnerReferences[1].Name = "mine" }, false, false,
@@ -148,24 +168,43 @@ func TestConflictsAreExplained(t *testing.T) {
 		{"it was deleted, and another was created", func(s *stand) {
 			s.gone("a")
 			s.made(thing("a", "is=another"))
-		}, set("mine", "y"), false, false, []string{": " + objectRecreated}},
+			s.by("editor", "update", "", set("kept", "x"))
+		}, set("mine", "y"), false, false, []string{": the object this write was based on was deleted by the server (2026-03-14T15:09:26Z), and another was created under its name by the server (2026-03-14T15:09:26Z)"}},
+		{"it was deleted by one and created anew by another", func(s *stand) {
+			s.changed("a", func(cm *configMap) { cm.Finalizers = nil })
+			if _, err := s.Store.Delete(as(s.Context(), "collector"), "ns", "a", nil); err != nil {
+				s.Fatal(err)
+			}
+			s.clock.Advance(time.Minute)
+			if _, err := s.Create(as(s.Context(), "maker"), "ns", thing("a"), CreateOptions{}); err != nil {
+				s.Fatal(err)
+			}
+		}, set("mine", "y"), false, false, []string{": the object this write was based on was deleted by \"collector\" (2026-03-14T15:09:26Z), and another was created under its name by \"maker\" (2026-03-14T15:10:26Z)"}},
 		{"it was deleted and created anew, and what was is no longer kept", func(s *stand) {
 			s.gone("a")
 			s.made(thing("a", "is=another"))
 			if err := s.engine.Engine.(kv.Compactor).Compact(s.Context(), s.revision()); err != nil {
 				s.Fatal(err)
 			}
-		}, set("mine", "y"), false, false, []string{": " + objectRecreated}},
+		}, set("mine", "y"), false, false, []string{": the object this write was based on was deleted, and another was created under its name by the server (2026-03-14T15:09:26Z)"}},
 		{"the version it names is older than the object, and there was none before", func(s *stand) {}, func(cm *configMap) { cm.ResourceVersion = "1" }, false, false,
 			[]string{": " + objectYounger}},
-		{"the version it names is from the future", func(s *stand) {}, func(cm *configMap) { cm.ResourceVersion = "99" }, false, false, nil},
+		{"the version it names is from the future", func(s *stand) {}, func(cm *configMap) { cm.ResourceVersion = "99" }, false, false, []string{": " + versionAhead}},
 		{"the version it names never was one of this object", func(s *stand) {
 			s.made(thing("b"))
 			s.by("editor", "update", "", set("kept", "x"))
-		}, func(cm *configMap) { cm.ResourceVersion = "3" }, false, false, nil},
+		}, func(cm *configMap) { cm.ResourceVersion = "3" }, false, false, []string{": " + versionNever}},
+		{"it was changed so many times since that only the last changes are looked at", func(s *stand) {
+			s.by("early", "update", "", set("early", "x"))
+			for i := range walkMax {
+				s.changed("a", set("busy", fmt.Sprint(i)))
+			}
+		}, set("early", "y"), false, false, []string{
+			`.data.early: changed more than 256 versions ago` + touch, `.data.busy: changed by the server (Update, ` + first + `)` + untouched,
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStand(t, namespaced, func(c *Config) { c.Fields = owned{} })
+			s := newStand(t, namespaced)
 			read := s.made(with(thing("a", "kept=SECRET old"), func(cm *configMap) {
 				cm.Labels, cm.Finalizers = map[string]string{"l": "old"}, []string{"x.y/a"}
 				cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "A", Name: "one", UID: "u1"}, {APIVersion: "v1", Kind: "A", Name: "two", UID: "u2"}}
@@ -218,19 +257,10 @@ func twenty(message string) []string {
 	return out
 }
 
-// owned knows that owner references are named by their uid.
-type owned struct{}
-
-func (owned) Compare(a, b map[string]any) []fieldPath {
-	return CompareShaped(shaped{members: map[string]Shape{"metadata": shaped{members: map[string]Shape{
-		"ownerReferences": shaped{keys: []string{"uid"}},
-	}}}}, a, b)
-}
-
 func TestSummaries(t *testing.T) {
 	at := time.Date(2026, 3, 14, 15, 0, 0, 0, time.UTC)
 	field := func(path string) FieldChange {
-		return FieldChange{Path: path, Manager: "m", Operation: "Update", Time: at}
+		return FieldChange{Path: path, Deed: Deed{Manager: "m", Operation: "Update", Time: at}}
 	}
 	const m = ` changed by "m" (Update, 2026-03-14T15:00:00Z); this write does not touch it`
 	for _, c := range []struct {
@@ -249,21 +279,21 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// Nobody who does not ask pays for an explanation: a refusal reads no history.
+// Nobody who does not ask pays for an explanation: a refusal reads no history, and asks for no shape.
 func TestAConflictThatNobodyAsksAboutIsNotExplained(t *testing.T) {
 	asked := 0
-	s := newStand(t, namespaced, func(c *Config) { c.Fields = counting{&asked} })
+	s := newStand(t, namespaced, func(c *Config) { c.Shape = func() Shape { asked++; return nil } })
 	old := s.made(thing("a"))
 	s.by("editor", "update", "", set("x", "1"))
 	_, err := s.Update(t.Context(), "ns", "a", Exactly(old), UpdateOptions{})
 	if told(t, err, conflictAnswer); asked != 0 {
 		t.Errorf("compared %d times", asked)
 	}
-}
-
-type counting struct{ n *int }
-
-func (c counting) Compare(a, b map[string]any) []fieldPath {
-	*c.n++
-	return nil
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) {
+		t.Fatal(err)
+	}
+	if _, err := conflict.Explain(t.Context()); err != nil || asked == 0 {
+		t.Errorf("compared %d times, %v", asked, err)
+	}
 }

@@ -11,6 +11,7 @@ const (
 	notFound                    // nothing is stored
 	invalid                     // the sender names no version, and must
 	conflict                    // somebody wrote after the sender read
+	rebases                     // go on: somebody did, and the sender wants to have its change done all the same
 )
 
 // unnamed is what a sender names who names no version: none, or zero.
@@ -20,6 +21,7 @@ const unnamed = kv.Absent
 type leave struct {
 	create        bool // an update may create what does not exist
 	unconditional bool // an update may name no version
+	rebase        bool // an update may be based on an older version; then it has to name one
 }
 
 // decide says what becomes of an update, from the version stored, the version the sender
@@ -32,9 +34,11 @@ func decide(stored, named kv.Revision, may leave) outcome {
 		return notFound
 	case named == stored:
 		return updates
+	case named != unnamed && may.rebase:
+		return rebases
 	case named != unnamed:
 		return conflict
-	case may.unconditional:
+	case may.unconditional && !may.rebase:
 		return updates
 	}
 	return invalid

@@ -32,6 +32,11 @@ func TestDecide(t *testing.T) {
 		{"leave to write unconditionally does not excuse a version that is named and wrong", 7, 5, lax, conflict},
 		{"leave to create does not excuse a version that is named and wrong", 7, 5, anything, conflict},
 		{"a version from the future is as wrong as one from the past", 7, 9, strict, conflict},
+		{"somebody did write in between, and the sender wants its change done all the same", 7, 5, leave{rebase: true}, rebases},
+		{"leave to be rebased does not matter to who is up to date", 7, 7, leave{rebase: true}, updates},
+		{"who wants to be rebased must say from where", 7, unnamed, leave{rebase: true}, invalid},
+		{"who wants to be rebased must say from where, even who could write unconditionally", 7, unnamed, leave{rebase: true, unconditional: true}, invalid},
+		{"leave to be rebased creates nothing", kv.Absent, 5, leave{rebase: true}, notFound},
 	} {
 		if got := decide(c.stored, c.named, c.may); got != c.want {
 			t.Errorf("%s: decide(%d, %d, %+v) = %d, want %d", c.name, c.stored, c.named, c.may, got, c.want)
@@ -44,12 +49,18 @@ func TestDecide(t *testing.T) {
 func TestDecideIsTotal(t *testing.T) {
 	for _, stored := range []kv.Revision{kv.Absent, 7} {
 		for _, named := range []kv.Revision{unnamed, 5, 7, 9} {
-			for _, may := range []leave{{}, {create: true}, {unconditional: true}, {true, true}} {
+			for _, may := range []leave{
+				{}, {create: true}, {unconditional: true}, {create: true, unconditional: true},
+				{rebase: true}, {create: true, rebase: true}, {unconditional: true, rebase: true}, {true, true, true},
+			} {
 				want := map[bool]outcome{true: creates, false: notFound}[may.create]
 				if stored != kv.Absent {
-					want = map[bool]outcome{true: updates, false: conflict}[named == stored]
+					want = map[bool]outcome{true: rebases, false: conflict}[may.rebase]
+					if named == stored {
+						want = updates
+					}
 					if named == unnamed {
-						want = map[bool]outcome{true: updates, false: invalid}[may.unconditional]
+						want = map[bool]outcome{true: updates, false: invalid}[may.unconditional && !may.rebase]
 					}
 				}
 				if got := decide(stored, named, may); got != want {

@@ -171,8 +171,9 @@ func (d *deletion) precondition(current storage.Version, have metav1.Object) err
 	}
 	kind := schema.GroupResource{Group: d.store.kind.Group, Resource: d.store.kind.Kind}
 	if p.UID != nil && *p.UID != have.GetUID() {
-		return apierrors.NewConflict(kind, d.name, fmt.Errorf(
+		status := apierrors.NewConflict(kind, d.name, fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, have.GetUID()))
+		return &ConflictError{status: status, store: d.store, current: current, uid: *p.UID, removes: true}
 	}
 	if p.ResourceVersion == nil || *p.ResourceVersion == have.GetResourceVersion() {
 		return nil

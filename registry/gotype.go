@@ -142,6 +142,12 @@ func (b *boxed[T]) DeepCopyObject() runtime.Object {
 // MarshalJSON writes the object that it holds.
 func (b *boxed[T]) MarshalJSON() ([]byte, error) { return b.of.marshal(b.object) }
 
+// UnmarshalJSON reads an object into the box.
+func (b *boxed[T]) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, b.object) }
+
+// empty returns a box with an empty object.
+func (b *boxed[T]) empty() runtime.Object { return b.of.box(new(T)) }
+
 // equal reports whether two objects are stored as the same.
 func (b *boxed[T]) equal(other runtime.Object) bool {
 	o, ok := other.(*boxed[T])

@@ -123,7 +123,7 @@ func (w *walk) compare(before, v storage.Version) ([]fieldpath.Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.store.fields.Compare(was, now), nil
+	return compare(w.store.shapeOf(), was, now), nil
 }
 
 func (w *walk) content(v storage.Version) (map[string]any, error) {

@@ -34,11 +34,13 @@ type Store struct {
 	policy   Policy
 	guards   []Guard
 	hooks    []Hook
-	fields   Fields
+	shape    func() Shape
 	owners   Ownership
 	clock    clock.PassiveClock
 	newUID   func() types.UID
 	suffix   func() string
+
+	recollection recollection
 }
 
 // Config is what a [Store] is made of. Kind, Resource, Table and Strategy are needed.
@@ -58,8 +60,10 @@ type Config struct {
 	GuardsFor []func(schema.GroupResource) Guard
 	// Hooks are told of every attempt to write.
 	Hooks []Hook
-	// Fields compares objects for explanations; nil means [Deduced].
-	Fields Fields
+	// Shape returns the shape of the objects, by which their fields are told apart. It is asked when a
+	// write is refused, or rebased, and returns the same each time. Nil, or what returns nil, means that
+	// nothing is known. What metadata are made of is known.
+	Shape func() Shape
 	// Ownership keeps managedFields; nil leaves them as they are sent.
 	Ownership Ownership
 	// Clock tells the time; nil means the real one.
@@ -87,8 +91,8 @@ func New(c Config) (*Store, error) {
 	}
 	s := &Store{
 		kind: c.Kind, resource: c.Resource, path: c.Path, table: c.Table, strategy: c.Strategy,
-		policy: c.Strategy.Policy(), guards: c.Guards, hooks: c.Hooks, fields: c.Fields, owners: c.Ownership,
-		clock: c.Clock, newUID: c.NewUID, suffix: c.Suffix,
+		policy: c.Strategy.Policy(), guards: c.Guards, hooks: c.Hooks, shape: c.Shape, owners: c.Ownership,
+		clock: c.Clock, newUID: c.NewUID, suffix: c.Suffix, recollection: newRecollection(),
 	}
 	s.guards = slices.Clone(s.guards)
 	for _, guard := range c.GuardsFor {
@@ -99,9 +103,6 @@ func New(c Config) (*Store, error) {
 	}
 	if s.path == "" {
 		s.path = c.Resource.Resource
-	}
-	if s.fields == nil {
-		s.fields = Deduced{}
 	}
 	if s.clock == nil {
 		s.clock = clock.RealClock{}

@@ -77,6 +77,8 @@ type MemberResult struct {
 	Version storage.Version
 	Created bool
 	Removed bool
+	// Rebased says what was done if it was rebased; nil if it was not.
+	Rebased *Rebased
 }
 
 // A TransactionError says which member was refused, and why. Nothing was written.
@@ -311,7 +313,7 @@ func (c *creation) outcome(res storage.Result) MemberResult {
 func (u *update) place() string { return u.name }
 
 func (u *update) outcome(res storage.Result) MemberResult {
-	return MemberResult{Version: res.Version, Created: u.created, Removed: u.removed != nil}
+	return MemberResult{Version: res.Version, Created: u.created, Removed: u.removed != nil, Rebased: u.rebased}
 }
 
 func (u *update) close(ctx context.Context) { u.ends.close(ctx) }

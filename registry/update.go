@@ -48,6 +48,12 @@ type UpdateOptions struct {
 	// Attempts, if not 0, is how often the update is tried while others write the object. It ends with a
 	// [*LostError] then, and when ctx ends after it lost.
 	Attempts int
+	// Rebase makes a write that is based on an older version go on if it changes no field that was
+	// changed since: desire is asked what it makes of that version, and what differs from it is done to the
+	// one that exists. If the fields overlap the write is refused with a [*ConflictError] whose
+	// explanation names those; if the older version is gone, or was another object's, as ever. The version has
+	// to be named.
+	Rebase bool
 }
 
 // Updated is what an update did.
@@ -58,6 +64,8 @@ type Updated struct {
 	// object as it would have been stored. Version then is the removed one; it does not exist
 	// if somebody else was quicker (rule S74).
 	Removed runtime.Object
+	// Rebased says what was done if the write was rebased; nil if it was not.
+	Rebased *Rebased
 }
 
 // Update brings an object from the version that exists to the one that desire computes from
@@ -88,7 +96,7 @@ func (s *Store) update(ctx context.Context, u *update) (Updated, error) {
 	if err != nil {
 		return Updated{}, s.refuse("update", u.name, u.ranOut(ctx, err))
 	}
-	return Updated{Version: res.Version, Created: u.created, Removed: u.removed}, nil
+	return Updated{Version: res.Version, Created: u.created, Removed: u.removed, Rebased: u.rebased}, nil
 }
 
 // An update is one call of [Store.Update]. The fields below ends are those of the last
@@ -103,6 +111,7 @@ type update struct {
 
 	created bool
 	removed runtime.Object
+	rebased *Rebased
 }
 
 // judge is one attempt: it says what should become of current.
@@ -113,9 +122,9 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 	if err := u.spent(current); err != nil {
 		return storage.Verdict{}, err
 	}
-	u.created, u.removed = false, nil
+	u.created, u.removed, u.rebased = false, nil, nil
 	s := u.store
-	may := leave{create: s.policy.CreateOnUpdate || u.o.Create, unconditional: s.policy.UnconditionalUpdate}
+	may := leave{create: s.policy.CreateOnUpdate || u.o.Create, unconditional: s.policy.UnconditionalUpdate, rebase: u.o.Rebase}
 	if !current.Exists() && !may.create {
 		return storage.Verdict{}, &storage.Error{Kind: storage.NotFound, Namespace: u.namespace, Name: u.name}
 	}
@@ -127,7 +136,7 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 			return storage.Verdict{}, err
 		}
 	}
-	if err := u.precondition(oldMeta); err != nil {
+	if err := u.precondition(current, oldMeta); err != nil {
 		return storage.Verdict{}, err
 	}
 	obj, err := u.desired(ctx, old)
@@ -145,6 +154,10 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 	switch decide(revisionOf(current), named, may) {
 	case creates:
 		return u.create(ctx, view, obj)
+	case rebases:
+		if obj, err = u.rebase(ctx, current, named, obj); err != nil {
+			return storage.Verdict{}, err
+		}
 	case conflict:
 		return storage.Verdict{}, s.conflict(current, named, obj, u.o.Patch)
 	case invalid:
@@ -184,7 +197,7 @@ func copyOf(obj runtime.Object) runtime.Object {
 }
 
 // precondition checks the UID that the sender named (rules S45, S45a).
-func (u *update) precondition(old metav1.Object) error {
+func (u *update) precondition(current storage.Version, old metav1.Object) error {
 	var have types.UID
 	if old != nil {
 		have = old.GetUID()
@@ -196,8 +209,9 @@ func (u *update) precondition(old metav1.Object) error {
 	if u.o.DryRun {
 		prefix = ""
 	}
-	return u.store.invalidObject(prefix, u.namespace, u.name,
+	why := u.store.invalidObject(prefix, u.namespace, u.name,
 		fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", u.o.UID, have))
+	return &ConflictError{status: apierrors.NewConflict(u.store.resource, u.name, why.Err), store: u.store, current: current, uid: u.o.UID}
 }
 
 // storePrefix is the path under which the reference keeps everything.

@@ -46,6 +46,7 @@ func (s schemaShape) Member(name string) registry.Shape {
 	return nil
 }
 func (s schemaShape) Atomic() bool { return s.s.Extensions["x-kubernetes-map-type"] == "atomic" }
+func (s schemaShape) Set() bool    { return s.s.Extensions["x-kubernetes-list-type"] == "set" }
 func (s schemaShape) Keys() []string {
 	if s.s.Extensions["x-kubernetes-list-type"] != "map" {
 		return nil

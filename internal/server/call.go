@@ -61,6 +61,9 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, rt route,
 	if c.look, err = negotiate(r, o); err == nil {
 		err = c.checkRendering()
 	}
+	if err == nil {
+		err = c.checkOnConflict()
+	}
 	if err != nil {
 		c.fail(err)
 		return

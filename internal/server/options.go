@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,6 +129,7 @@ func (p *parser) boolean(q url.Values, name string) bool {
 type writing struct {
 	dryRun     bool
 	validation string // Ignore, Warn or Strict
+	rebase     bool   // see onConflict
 }
 
 // writing reads the query of a create, an update or a patch.
@@ -158,9 +160,34 @@ func (c *call) writing() (writing, error) {
 	if len(errs) > 0 {
 		return writing{}, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 	}
-	o := writing{dryRun: len(dryRun) > 0, validation: q.Get("fieldValidation")}
+	o := writing{dryRun: len(dryRun) > 0, validation: q.Get("fieldValidation"), rebase: q.Has(onConflict)}
 	if o.validation == "" {
 		o.validation = metav1.FieldValidationWarn
 	}
 	return o, nil
+}
+
+// onConflict is the parameter by which the sender of an update says what is to become of it if it is
+// based on an older version; onConflictRebase is its one value. The reference has no such parameter.
+const (
+	onConflict       = "onConflict"
+	onConflictRebase = "rebase"
+)
+
+// checkOnConflict refuses the parameter where it means nothing: to ignore it would be to do what the
+// sender did not want.
+func (c *call) checkOnConflict() error {
+	values, ok := c.query[onConflict]
+	switch {
+	case !ok:
+		return nil
+	case len(values) != 1 || values[0] != onConflictRebase:
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid %s %q: the only value is %q; leave it out to have an update refused that is based on an older version",
+			onConflict, strings.Join(values, ","), onConflictRebase))
+	case c.rt.verb != "update" && c.rt.verb != "patch":
+		return apierrors.NewBadRequest(fmt.Sprintf("%s is for PUT and PATCH: this is a %s", onConflict, c.rt.verb))
+	case c.applies():
+		return apierrors.NewBadRequest(onConflict + " is not for an apply, which changes the fields that it names in whatever exists; leave metadata.resourceVersion out of what you apply")
+	}
+	return nil
 }

@@ -86,7 +86,7 @@ func (c *call) withCauses(conflict *registry.ConflictError, st metav1.Status) me
 	details.Causes = append(details.Causes, causes...)
 	st.Details = &details
 	if c.warnings != nil && strings.HasPrefix(c.r.UserAgent(), "kubectl/") {
-		c.warnings.AddWarning("", x.Summary())
+		c.warnings.tell(x.Summary())
 	}
 	return st
 }

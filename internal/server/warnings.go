@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -35,6 +36,9 @@ func (w *warnings) AddWarning(_, text string) {
 	w.seen[text] = true
 	w.texts = append(w.texts, text)
 }
+
+// tell notes a warning that names fields. Their names may hold what no header can.
+func (w *warnings) tell(text string) { w.AddWarning("", strings.Map(printable, text)) }
 
 // send puts the warnings into the header, which must not have been sent yet.
 func (w *warnings) send(h http.Header) {

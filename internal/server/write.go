@@ -69,7 +69,7 @@ func (c *call) update() error {
 		return err
 	}
 	did, err := c.put(obj, registry.UpdateOptions{
-		DryRun: o.dryRun, UID: acc.GetUID(), Authorize: c.mayCreate, Owned: c.scale != nil,
+		DryRun: o.dryRun, UID: acc.GetUID(), Authorize: c.mayCreate, Patch: c.scale != nil, Owned: c.scale != nil, Rebase: o.rebase,
 	})
 	if err != nil {
 		return err
@@ -119,8 +119,12 @@ func (c *call) mayCreate(context.Context) error {
 	return nil
 }
 
-// sendUpdated answers with what an update left: the object, also if it went (rule H128).
+// sendUpdated answers with what an update left: the object, also if it went (rule H128). Who had it
+// rebased is told what that came to.
 func (c *call) sendUpdated(did registry.Updated) error {
+	if did.Rebased != nil {
+		c.warnings.tell(did.Rebased.String())
+	}
 	switch {
 	case did.Removed != nil:
 		return c.sendObject(http.StatusOK, did.Removed)
@@ -165,7 +169,7 @@ func (c *call) patch() error {
 		return err
 	}
 	did, err := c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(c.patched(media, doc, o)), registry.UpdateOptions{
-		DryRun: o.dryRun, Patch: true, Reads: c.scale == nil, Owned: c.scale != nil,
+		DryRun: o.dryRun, Patch: true, Reads: c.scale == nil, Owned: c.scale != nil, Rebase: o.rebase,
 	})
 	if err != nil {
 		return err

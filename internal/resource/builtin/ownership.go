@@ -33,6 +33,12 @@ func (k Kind) Ownership(subresource string, scheme *runtime.Scheme, schemas func
 	return ownership.New(o)
 }
 
+// Shape returns the shape of the objects of k. Schemas gives the OpenAPI schemas of a group version.
+func (k Kind) Shape(schemas func(schema.GroupVersion) (map[string]*spec.Schema, error)) func() registry.Shape {
+	gvk := k.GroupVersionKind()
+	return ownership.Shape(gvk, func() (map[string]*spec.Schema, error) { return schemas(gvk.GroupVersion()) })
+}
+
 func (k Kind) has(subresource string) bool {
 	for _, sub := range k.Subresources {
 		if sub.Name == subresource {

@@ -148,7 +148,7 @@ func (m *Manager) serve(l *live, gr schema.GroupResource, name string) (*resourc
 	c := m.o.Stores
 	c.Kind, c.Resource, c.Table, c.Strategy = kind.GroupVersionKind, gr, storage.NewTable(t), kind.Strategy
 	c.Path = gr.Group + "/" + gr.Resource
-	c.Fields = shaped{l.definition.schemas[name]}
+	c.Shape = kind.shape
 	c.Guards = append(slices.Clone(c.Guards), m.guard(l, gr))
 	c.Ownership = kind.ownership("")
 	main, err := registry.New(c)

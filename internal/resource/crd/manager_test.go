@@ -373,21 +373,6 @@ func TestWhoSawADefinitionEstablishedFindsIt(t *testing.T) {
 	})
 }
 
-func TestAConflictNamesItemsByTheirKeys(t *testing.T) {
-	k := newDefinition(valid(t, oneVersion(`{type: object, properties: {ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [port], items: {type: object, required: [port], properties: {port: {type: integer}, note: {type: string}}}}, all: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: string}}}}`)))
-	object := func(note, all string) map[string]any {
-		return map[string]any{"spec": map[string]any{
-			"ports": []any{map[string]any{"port": int64(1), "note": note}},
-			"all":   map[string]any{"x": all},
-		}}
-	}
-	var got []string
-	for _, p := range (shaped{k.schemas["v1"]}).Compare(object("a", "1"), object("b", "2")) {
-		got = append(got, p.String())
-	}
-	same(t, "rule H143", got, []string{".spec.all", ".spec.ports[port=1].note"})
-}
-
 func TestNothingComesIntoBeingAfterADefinitionBeginsToGo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		defer w.start()()

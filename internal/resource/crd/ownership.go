@@ -56,3 +56,8 @@ func DefinitionOwnership(subresource string, scheme *runtime.Scheme, schemas fun
 	}
 	return ownership.New(o)
 }
+
+// DefinitionShape returns the shape of definitions. Schemas gives the OpenAPI schemas of a group version.
+func DefinitionShape(schemas func(schema.GroupVersion) (map[string]*spec.Schema, error)) func() registry.Shape {
+	return ownership.Shape(DefinitionKind, func() (map[string]*spec.Schema, error) { return schemas(DefinitionKind.GroupVersion()) })
+}

@@ -2,25 +2,12 @@ package crd
 
 import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/pawl-dev/pawl/registry"
 )
 
-// shaped tells the fields of two objects apart as their schema does: items of list maps by
-// their keys, atomic maps as one field (rules C65 to C69).
-type shaped struct{ schema *versionSchema }
-
-// Compare falls back to what can be deduced if the schema cannot be read.
-func (s shaped) Compare(a, b map[string]any) []fieldpath.Path {
-	st, err := s.schema.structural()
-	if err != nil || st.Structural == nil {
-		return registry.Deduced{}.Compare(a, b)
-	}
-	return registry.CompareShaped(shape{st.Structural}, a, b)
-}
-
-// A shape is a node of a schema.
+// A shape is a node of a schema: items of list maps are named by their keys, those of sets by
+// themselves, atomic maps are one field (rules C65 to C69).
 type shape struct{ *structuralschema.Structural }
 
 func shapeOf(s *structuralschema.Structural) registry.Shape {
@@ -48,5 +35,7 @@ func (s shape) Keys() []string {
 	}
 	return s.XListMapKeys
 }
+
+func (s shape) Set() bool { return s.XListType != nil && *s.XListType == "set" }
 
 func (s shape) Item() registry.Shape { return shapeOf(s.Items) }
