@@ -16,8 +16,9 @@
 // other outcome would be final, so it stands only if the keys the judge looked at are the
 // same in a confirmed state; otherwise the judge is asked again.
 //
-// Whoever has lost a race once waits for their turn at that key, first come first served,
-// so that many writers of one object form a queue and not a storm.
+// Whoever has lost a race once waits for their turn at that key, first come first served, and
+// whoever comes while others wait joins them, so that many writers of one object form a queue and
+// not a storm; see [Turns].
 //
 // [Transact] is the same for several objects: their judges are asked one after the other about
 // one state, and what they say is one commit.

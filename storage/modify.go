@@ -131,6 +131,9 @@ func (t *Table) Modify(ctx context.Context, namespace, name string, dryRun bool,
 	key := t.Key(namespace, name)
 	at, author := kv.Any, AuthorFrom(ctx)
 	var done func()
+	if !dryRun {
+		done = t.turns.join(ctx, key)
+	}
 	defer func() {
 		if done != nil {
 			done()

@@ -41,6 +41,9 @@ func Transact(ctx context.Context, dryRun bool, changes ...Change) ([]Result, er
 	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
+	if !dryRun {
+		t.join(ctx, t.changes, t.keys)
+	}
 	defer t.leave()
 	at, author := kv.Any, AuthorFrom(ctx)
 	for {
@@ -75,7 +78,7 @@ func Transact(ctx context.Context, dryRun bool, changes ...Change) ([]Result, er
 		if !errors.Is(err, kv.ErrConflict) {
 			return results, err
 		}
-		t.lost(ctx, err, author)
+		t.again(ctx, err, author)
 		at = afterLosing(err)
 	}
 }
@@ -85,7 +88,7 @@ type transaction struct {
 	engine  kv.Engine
 	changes []Change
 	keys    []string
-	turns   []func() // end the turns that were taken
+	places
 }
 
 func newTransaction(changes []Change) (*transaction, error) {
@@ -107,9 +110,8 @@ func newTransaction(changes []Change) (*transaction, error) {
 	return t, nil
 }
 
-// lost takes note of a race that was lost: whoever did waits for their turn at every key, in the
-// order of the keys, so that no two wait for each other.
-func (t *transaction) lost(ctx context.Context, to error, author kv.Author) {
+// again takes note of a race that was lost, before it is run again.
+func (t *transaction) again(ctx context.Context, to error, author kv.Author) {
 	var e *kv.Error
 	at := 0
 	if errors.As(to, &e) {
@@ -117,25 +119,7 @@ func (t *transaction) lost(ctx context.Context, to error, author kv.Author) {
 	}
 	c := t.changes[at]
 	c.Table.Observe(Retried, c.Namespace, c.Name, author.Manager)
-	if t.turns != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, turnWaitMax)
-	defer cancel()
-	order := make([]int, len(t.keys))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(t.keys[a], t.keys[b]) })
-	for _, i := range order {
-		t.turns = append(t.turns, t.changes[i].Table.turns.take(ctx, t.keys[i]))
-	}
-}
-
-func (t *transaction) leave() {
-	for _, done := range t.turns {
-		done()
-	}
+	t.take(ctx, t.changes, t.keys)
 }
 
 // A joint is the attempts at all changes of a transaction, at one state.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -233,5 +235,42 @@ func TestATransactionWhoseTimeIsUpWritesNothing(t *testing.T) {
 	f.engine.fail = &kv.Error{Op: "commit", Kind: kv.ErrUnknown}
 	if _, err := Transact(t.Context(), false, f.want("one=red")); !IsKind(err, Unknown) {
 		t.Error(err)
+	}
+}
+
+// Many transactions over the same few objects, each naming them in its own order, form queues and no storm.
+func TestManyTransactionsFormAQueue(t *testing.T) {
+	f := newFixture(t)
+	const writers, each = 16, 16
+	var judgements atomic.Int64
+	add := func(name string) Change {
+		return Change{f.Table, "a", name, func(_ context.Context, v Version, _ *View) (Verdict, error) {
+			judgements.Add(1)
+			return Verdict{Action: Put, Object: thing("a", name, is(t, v)+"+")}, nil
+		}}
+	}
+	orders := [][]string{{"one", "two"}, {"two", "one"}, {"three", "one"}, {"two", "three"}}
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for range each {
+				order := orders[w%len(orders)]
+				if _, err := Transact(t.Context(), false, add(order[0]), add(order[1])); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := strings.Count(f.state(), "+"); got != 2*writers*each {
+		t.Errorf("%d changes are there, want %d", got, 2*writers*each)
+	}
+	per := float64(judgements.Load()) / (2 * writers * each)
+	t.Logf("%.2f judgements for each change", per)
+	if per > 3 {
+		t.Errorf("%.2f judgements for each change", per)
+	}
+	if len(f.turns.queues) != 0 {
+		t.Errorf("%d queues are left behind", len(f.turns.queues))
 	}
 }

@@ -1,64 +1,177 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// turnWaitMax bounds how long somebody waits for a turn: a turn is a place in a queue, not
-// a lock, so one whose holder is slow (a webhook, a stopped process) is passed over.
-const turnWaitMax = 500 * time.Millisecond
+const (
+	// turnWaitMax bounds how long somebody waits for a turn: a turn is a place in a queue, not
+	// a lock, so one whose holder is slow (a webhook, a stopped process) is passed over.
+	turnWaitMax = 500 * time.Millisecond
+	// turnLongMax is how long a turn lasts before those who have lost nothing yet no longer wait for it.
+	turnLongMax = 50 * time.Millisecond
+)
 
-// Turns lets those who have lost a race for a key go one after another, first come first
-// served. All tables over one engine share one. Its zero value is ready.
+// Turns lets those who write one key at the same time go one after another, first come first served.
+// A key has a queue while there is somebody who lost a race for it: until all who wait there have had
+// their turn, whoever comes to write the key joins them, since a race with the one whose turn it is
+// would be lost by one of them. So under contention each write is judged once, and all come equally
+// far. All tables over one engine share one Turns. Its zero value is ready.
 type Turns struct {
-	mu     sync.Mutex
-	queues map[string][]chan struct{} // by key; the first of each is whose turn it is
+	contended atomic.Int64 // how many queues there are
+	mu        sync.Mutex
+	queues    map[string][]*turn // by key; the first of each is whose turn it is
+}
+
+// A turn is a place in a queue.
+type turn struct {
+	come  chan struct{} // closed when it has come
+	since time.Time     // when that was
+}
+
+func newTurn() *turn { return &turn{come: make(chan struct{})} }
+
+func (t *turn) begin() {
+	t.since = time.Now()
+	close(t.come)
 }
 
 // take waits for the caller's turn at key, and returns what ends it. It returns early, with
 // the turn of nobody, when ctx ends or the wait is too long.
 func (t *Turns) take(ctx context.Context, key string) (done func()) {
-	mine := make(chan struct{})
 	t.mu.Lock()
-	if t.queues == nil {
-		t.queues = map[string][]chan struct{}{}
-	}
-	queue := append(t.queues[key], mine)
-	t.queues[key] = queue
-	if len(queue) == 1 {
-		close(mine)
-	}
+	mine := t.enter(key)
 	t.mu.Unlock()
-
 	timer := time.NewTimer(turnWaitMax)
 	defer timer.Stop()
 	select {
-	case <-mine:
+	case <-mine.come:
 	case <-ctx.Done():
 	case <-timer.C:
 	}
 	return func() { t.leave(key, mine) }
 }
 
-func (t *Turns) leave(key string, mine chan struct{}) {
+// join is take for one who has lost nothing: it does not wait, and returns nil, if there is no queue,
+// and waits no longer once a turn takes long. So whoever writes an object while they have a turn at it, as a
+// webhook may, does not wait for themselves.
+func (t *Turns) join(ctx context.Context, key string) (done func()) {
+	if t.contended.Load() == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	if len(t.queues[key]) == 0 {
+		t.mu.Unlock()
+		return nil
+	}
+	mine := t.enter(key)
+	t.mu.Unlock()
+	done = func() { t.leave(key, mine) }
+	for end := time.Now().Add(turnWaitMax); ; {
+		left := min(turnLongMax-t.lasts(key), time.Until(end))
+		if left <= 0 {
+			return done
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-mine.come:
+			timer.Stop()
+			return done
+		case <-ctx.Done():
+			timer.Stop()
+			return done
+		case <-timer.C:
+		}
+	}
+}
+
+// lasts returns how long the turn at key has lasted.
+func (t *Turns) lasts(key string) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.queues[key][0].since)
+}
+
+// enter takes a place at the end of the queue. The caller holds t.mu.
+func (t *Turns) enter(key string) *turn {
+	mine := newTurn()
+	if t.queues == nil {
+		t.queues = map[string][]*turn{}
+	}
+	queue := append(t.queues[key], mine)
+	t.queues[key] = queue
+	if len(queue) == 1 {
+		t.contended.Add(1)
+		mine.begin()
+	}
+	return mine
+}
+
+func (t *Turns) leave(key string, mine *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queue := t.queues[key]
-	for i, c := range queue {
-		if c != mine {
-			continue
-		}
-		queue = append(queue[:i], queue[i+1:]...)
-		if i == 0 && len(queue) > 0 {
-			close(queue[0])
-		}
-		break
+	i := slices.Index(queue, mine)
+	if i < 0 {
+		return // it left before
 	}
+	queue = slices.Delete(queue, i, i+1)
 	if len(queue) == 0 {
 		delete(t.queues, key)
+		t.contended.Add(-1)
 		return
 	}
+	if i == 0 {
+		queue[0].begin()
+	}
 	t.queues[key] = queue
+}
+
+// places are those of a transaction in the queues of its keys. It takes them in the order of the keys,
+// so that no two wait for each other.
+type places struct {
+	lost bool // a race, after which it waits at every key
+	held []func()
+}
+
+// join waits where others wait already.
+func (p *places) join(ctx context.Context, changes []Change, keys []string) {
+	p.each(ctx, changes, keys, (*Turns).join)
+}
+
+// take waits at every key, unless it does so already.
+func (p *places) take(ctx context.Context, changes []Change, keys []string) {
+	if p.lost {
+		return
+	}
+	p.leave() // those it joined come in their order among the others
+	p.lost = true
+	p.each(ctx, changes, keys, (*Turns).take)
+}
+
+func (p *places) each(ctx context.Context, changes []Change, keys []string, get func(*Turns, context.Context, string) func()) {
+	ctx, cancel := context.WithTimeout(ctx, turnWaitMax)
+	defer cancel()
+	order := make([]int, len(keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
+	for _, i := range order {
+		if done := get(changes[i].Table.turns, ctx, keys[i]); done != nil {
+			p.held = append(p.held, done)
+		}
+	}
+}
+
+func (p *places) leave() {
+	for _, done := range p.held {
+		done()
+	}
+	p.held = nil
 }
