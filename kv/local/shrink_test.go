@@ -54,6 +54,27 @@ func TestShrinkGivesBackTheRoomThatHistoryTook(t *testing.T) {
 	}
 }
 
+// A store that has been open all the time has written everything into one file.
+func TestShrinkGivesBackTheFileThatIsBeingWritten(t *testing.T) {
+	d := newDisk()
+	e := mustOpen(t, local.Options{Dir: "store", FS: d})
+	for range 100 {
+		done, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put("default/core/configmaps/ns/a", make([]byte, 1000))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done.Revision%50 != 0 {
+			continue
+		}
+		if err := e.Shrink(t.Context(), done.Revision); err != nil {
+			t.Fatal(err)
+		}
+		if size := d.size(); size > 3000 || e.Size() > size {
+			t.Errorf("at revision %d it takes %d bytes, and says %d", done.Revision, size, e.Size())
+		}
+	}
+}
+
 // Shrinking, snapshots in the background and commits do not get into each other's way.
 func TestShrinkWhileSnapshotsAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
