@@ -408,6 +408,34 @@ func TestTurnsAreFirstComeFirstServed(t *testing.T) {
 	})
 }
 
+// However long a queue is, those in it wait while it moves.
+func TestAQueueThatMovesIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns Turns
+		holding, most := 0, 0
+		turn := func(get func(context.Context, string) func()) {
+			done := get(t.Context(), "k")
+			holding++
+			most = max(most, holding)
+			time.Sleep(joinPatience / 2)
+			holding--
+			done()
+		}
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { turn(turns.take) })
+			synctest.Wait()
+			wg.Go(func() { turn(turns.join) })
+			synctest.Wait()
+		}
+		began := time.Now()
+		wg.Wait()
+		if took := time.Since(began); most != 1 || took != 20*joinPatience/2 {
+			t.Errorf("%d went at once, all in %v", most, took)
+		}
+	})
+}
+
 // Who has lost nothing joins a queue, and waits for nobody if there is none, or if it does not move.
 func TestWhoComesToAQueueJoinsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -428,12 +456,12 @@ func TestWhoComesToAQueueJoinsIt(t *testing.T) {
 			wg.Go(func() {
 				done := who.get(t.Context(), "k")
 				order = append(order, who.name)
-				time.Sleep(turnLongMax / 2)
+				time.Sleep(joinPatience / 2)
 				done()
 			})
 			synctest.Wait()
 		}
-		time.Sleep(turnLongMax / 2)
+		time.Sleep(joinPatience / 2)
 		first()
 		synctest.Wait() // it is the turn of the one who joined
 		if turns.contended.Load() != 1 {
@@ -447,8 +475,8 @@ func TestWhoComesToAQueueJoinsIt(t *testing.T) {
 		began := time.Now()
 		turns.join(t.Context(), "k")()
 		turns.join(t.Context(), "k")()
-		if waited := time.Since(began); waited != turnLongMax {
-			t.Errorf("waited %v for one who is slow, want %v", waited, turnLongMax)
+		if waited := time.Since(began); waited != joinPatience {
+			t.Errorf("waited %v for one who is slow, want %v", waited, joinPatience)
 		}
 		slow()
 		if len(turns.queues) != 0 || turns.contended.Load() != 0 {
@@ -463,8 +491,8 @@ func TestNobodyWaitsLongForATurn(t *testing.T) {
 		slow := turns.take(t.Context(), "k")
 		began := time.Now()
 		passed := turns.take(t.Context(), "k") // passes the slow one over
-		if waited := time.Since(began); waited != turnWaitMax {
-			t.Errorf("waited %v, want %v", waited, turnWaitMax)
+		if waited := time.Since(began); waited != turnPatience {
+			t.Errorf("waited %v, want %v", waited, turnPatience)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

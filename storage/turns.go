@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// turnWaitMax bounds how long somebody waits for a turn: a turn is a place in a queue, not
-	// a lock, so one whose holder is slow (a webhook, a stopped process) is passed over.
-	turnWaitMax = 500 * time.Millisecond
-	// turnLongMax is how long a turn lasts before those who have lost nothing yet no longer wait for it.
-	turnLongMax = 50 * time.Millisecond
+	// turnPatience is how long a turn may last before those who wait for it go on without: a turn is a place
+	// in a queue, not a lock, so one who is slow (a webhook, a stopped process) is passed over. While the
+	// queue moves they wait, however long it is: going on would only make it slower.
+	turnPatience = 500 * time.Millisecond
+	// joinPatience is that of those who have lost nothing yet.
+	joinPatience = turnPatience / 2
 )
 
 // Turns lets those who write one key at the same time go one after another, first come first served.
@@ -42,24 +43,15 @@ func (t *turn) begin() {
 }
 
 // take waits for the caller's turn at key, and returns what ends it. It returns early, with
-// the turn of nobody, when ctx ends or the wait is too long.
+// the turn of nobody, when ctx ends or a turn takes long.
 func (t *Turns) take(ctx context.Context, key string) (done func()) {
 	t.mu.Lock()
 	mine := t.enter(key)
 	t.mu.Unlock()
-	timer := time.NewTimer(turnWaitMax)
-	defer timer.Stop()
-	select {
-	case <-mine.come:
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return func() { t.leave(key, mine) }
+	return t.wait(ctx, key, mine, turnPatience)
 }
 
-// join is take for one who has lost nothing: it does not wait, and returns nil, if there is no queue,
-// and waits no longer once a turn takes long. So whoever writes an object while they have a turn at it, as a
-// webhook may, does not wait for themselves.
+// join is take for one who has lost nothing: it does not wait, and returns nil, if there is no queue.
 func (t *Turns) join(ctx context.Context, key string) (done func()) {
 	if t.contended.Load() == 0 {
 		return nil
@@ -71,26 +63,31 @@ func (t *Turns) join(ctx context.Context, key string) (done func()) {
 	}
 	mine := t.enter(key)
 	t.mu.Unlock()
+	return t.wait(ctx, key, mine, joinPatience)
+}
+
+// wait ends when it is mine's turn, when ctx ends, or when the turn that it waits for has lasted too long.
+func (t *Turns) wait(ctx context.Context, key string, mine *turn, patience time.Duration) (done func()) {
 	done = func() { t.leave(key, mine) }
-	for end := time.Now().Add(turnWaitMax); ; {
-		left := min(turnLongMax-t.lasts(key), time.Until(end))
-		if left <= 0 {
-			return done
-		}
-		timer := time.NewTimer(left)
+	timer := time.NewTimer(patience - t.lasts(key))
+	defer timer.Stop()
+	for {
 		select {
 		case <-mine.come:
-			timer.Stop()
 			return done
 		case <-ctx.Done():
-			timer.Stop()
 			return done
 		case <-timer.C:
 		}
+		left := patience - t.lasts(key)
+		if left <= 0 {
+			return done
+		}
+		timer.Reset(left)
 	}
 }
 
-// lasts returns how long the turn at key has lasted.
+// lasts returns how long the turn at key has lasted. There has to be one.
 func (t *Turns) lasts(key string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,8 +152,6 @@ func (p *places) take(ctx context.Context, changes []Change, keys []string) {
 }
 
 func (p *places) each(ctx context.Context, changes []Change, keys []string, get func(*Turns, context.Context, string) func()) {
-	ctx, cancel := context.WithTimeout(ctx, turnWaitMax)
-	defer cancel()
 	order := make([]int, len(keys))
 	for i := range order {
 		order[i] = i
