@@ -172,6 +172,25 @@ type Snapshot interface {
 	Ascend(prefix, from string) iter.Seq[*Version]
 }
 
+// A Counter is a [Snapshot] that can tell how many versions Ascend would yield, without
+// yielding them. Ask [Count].
+type Counter interface {
+	Count(prefix, from string) int
+}
+
+// Count returns how many versions s has under prefix whose key is at least from. Where s is no
+// [Counter] it looks at each of them.
+func Count(s Snapshot, prefix, from string) int {
+	if c, ok := s.(Counter); ok {
+		return c.Count(prefix, from)
+	}
+	n := 0
+	for range s.Ascend(prefix, from) {
+		n++
+	}
+	return n
+}
+
 // A Watch is a place in a list of changes. One goroutine at a time may use it;
 // Stop may be called from any.
 type Watch interface {

@@ -63,17 +63,19 @@ const cancelEvery = 4096
 func (t *Table) fill(ctx context.Context, snap kv.Snapshot, o ListOptions, page *Page) error {
 	prefix, pick := t.scope(o.Namespace), o.Selector.sieve()
 	var last string
-	left, looked := int64(0), 0
+	looked := 0
 	var rotten unreadable
 	for kvv := range snap.Ascend(prefix, prefix+o.From.start()) {
 		if looked++; looked%cancelEvery == 0 && ctx.Err() != nil {
 			return rotten.error(&Error{Kind: Timeout, Err: context.Cause(ctx)})
 		}
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
-			if left++; !pick.all {
-				break
+			page.Continue = encodeContinue(last[len(prefix):], int64(page.Revision))
+			if pick.all {
+				left := int64(kv.Count(snap, prefix, kvv.Key))
+				page.Remaining = &left
 			}
-			continue
+			break
 		}
 		v := Version{table: t, kv: kvv, rev: kvv.Revision}
 		ok, err := pick.matches(v)
@@ -88,24 +90,15 @@ func (t *Table) fill(ctx context.Context, snap kv.Snapshot, o ListOptions, page 
 	if len(rotten) > 0 {
 		return rotten.error(nil)
 	}
-	if left > 0 {
-		page.Continue = encodeContinue(last[len(prefix):], int64(page.Revision))
-		if pick.all {
-			page.Remaining = &left
-		}
-	}
 	return nil
 }
 
-// Count returns how many objects there are, at whatever state is at hand.
+// Count returns how many objects there are, at whatever state is at hand. Nothing has to be read
+// for it, so it may be asked as often as anybody likes (rules S138, S139).
 func (t *Table) Count(ctx context.Context) (int, error) {
 	snap, err := t.read(ctx, kv.Any)
 	if err != nil {
 		return 0, err
 	}
-	n := 0
-	for range snap.Ascend(t.prefix, "") {
-		n++
-	}
-	return n, nil
+	return kv.Count(snap, t.prefix, ""), nil
 }

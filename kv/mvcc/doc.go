@@ -8,6 +8,8 @@
 // a reader takes a snapshot with one atomic load and no lock. Beside the tree lies, for
 // each table, the list of the events that led to it. The state at an older revision is
 // the newest tree under an overlay of the events since: no state but the newest is stored.
+// Nor is anything counted while it is written: the branches of the tree know how much they
+// hold, which tells how many keys there are under a prefix, or after a key.
 //
 // # Forgetting
 //

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 
@@ -37,6 +38,22 @@ func (s *state) Ascend(prefix, from string) iter.Seq[*kv.Version] {
 			return strings.HasPrefix(key, prefix) && yield(v)
 		})
 	}
+}
+
+// Count implements [kv.Counter]. Each branch of the tree knows how many keys are under it, so
+// there is a first key to be looked for at either end, and nothing to be counted.
+func (s *state) Count(prefix, from string) int {
+	begin := s.before(func(key string) bool { return key >= from && key >= prefix })
+	end := s.before(func(key string) bool { return key > prefix && !strings.HasPrefix(key, prefix) })
+	return max(end-begin, 0)
+}
+
+// before returns how many keys come before the first that is reached; those after it are, too.
+func (s *state) before(reached func(key string) bool) int {
+	return sort.Search(s.tree.Len(), func(i int) bool {
+		key, _, _ := s.tree.GetAt(i)
+		return reached(key)
+	})
 }
 
 // A past is the newest state of some time, seen through the events after an older
@@ -122,6 +139,21 @@ func (p *past) Ascend(prefix, from string) iter.Seq[*kv.Version] {
 			}
 		}
 	}
+}
+
+// Count implements [kv.Counter]: what there is now, less what has come to be since, and with what
+// has gone.
+func (p *past) Count(prefix, from string) int {
+	n := p.newest.Count(prefix, from)
+	for e := range p.under(prefix, from) {
+		switch was, is := e.event.Prev != nil, !e.event.Version.Deleted; {
+		case is && !was:
+			n--
+		case was && !is:
+			n++
+		}
+	}
+	return n
 }
 
 // under yields the events since then of keys under prefix, from a key on.
