@@ -77,7 +77,13 @@ func (w *world) afterFull(err error, crash bool) {
 	case w.e.Err() == nil: // it was a snapshot that did not fit
 	case crash:
 		w.isFull(err)
-		w.crash(cutdisk.Survival{Percent: 50, Rand: rand.New(rand.NewPCG(w.seed, uint64(w.asked)))})
+		s := cutdisk.Survival{Percent: 50, Rand: rand.New(rand.NewPCG(w.seed, uint64(w.asked)))}
+		if w.asked%2 == 0 { // and the store is closed before
+			if err := w.close(); err != nil {
+				w.fatal(err)
+			}
+		}
+		w.crash(s)
 		w.mustOpen()
 		w.moreRoom()
 	default:

@@ -319,11 +319,15 @@ func (w *world) commitAtOnce(r *rand.Rand) {
 	w.gate.Store(nil)
 	close(gate)
 	wg.Wait()
+	var worst error
 	for _, err := range errs {
-		if err != nil && !errors.Is(err, kv.ErrConflict) {
-			w.trouble(err)
-			return
+		ordinary := err == nil || errors.Is(err, kv.ErrConflict)
+		if !ordinary && (worst == nil || errors.Is(err, kv.ErrUnknown)) {
+			worst = err
 		}
+	}
+	if worst != nil {
+		w.trouble(worst)
 	}
 }
 
