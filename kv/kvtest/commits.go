@@ -169,23 +169,8 @@ var commits = []promise{
 		}
 	}},
 	{"what breaks a rule is refused and changes nothing", breakRules},
-	{"what is just within the limits is taken", func(s *store) {
-		long := ns + strings.Repeat("k", kv.MaxKeyBytes-len(ns))
-		big := bytes.Repeat([]byte{'v'}, kv.MaxValueBytes)
-		s.commit(one(kv.Put(long, big)))
-		if v := s.read(kv.Latest).Get(long); v == nil || !bytes.Equal(v.Value, big) {
-			s.Error("it came back as something else")
-		}
-		s.commit(kv.Txn{Ops: manyOps(kv.MaxTxnOps)})
-		var full []kv.Op
-		for left, i := kv.MaxTxnBytes, 0; left > 0; i++ {
-			op := kv.Put(fmt.Sprintf("%sk%d", ns, i), big)
-			op.Value = big[:min(len(big), left-len(op.Key))]
-			left -= len(op.Key) + len(op.Value)
-			full = append(full, op)
-		}
-		s.commit(kv.Txn{Ops: full})
-	}},
+	{"what is just within the limits is taken", fillToTheBrim},
+	{"what is more than the engine takes is refused and changes nothing", overfill},
 	{"a context that was cancelled makes the outcome unknown", func(s *store) {
 		_, err := s.Commit(s.cancelled(), one(kv.Put(a, []byte("1"))))
 		if err != nil {
@@ -319,6 +304,51 @@ func unknownIsWhole(s *store) {
 		if first, second := snap.Get(key+"a"), snap.Get(key+"b"); (first == nil) != (second == nil) || err == nil && first == nil {
 			s.Errorf("commit %d, error %v: there is %v and %v", i, err, first, second)
 		}
+	}
+}
+
+// fillToTheBrim commits what is as large as the limits allow.
+func fillToTheBrim(s *store) {
+	limits := s.limits.complete()
+	long := ns + strings.Repeat("k", kv.MaxKeyBytes-len(ns))
+	big := bytes.Repeat([]byte{'v'}, limits.ValueBytes)
+	s.commit(one(kv.Put(long, big)))
+	if v := s.read(kv.Latest).Get(long); v == nil || !bytes.Equal(v.Value, big) {
+		s.Error("it came back as something else")
+	}
+	s.commit(kv.Txn{Ops: manyOps(limits.Ops)})
+	s.commit(kv.Txn{Ops: manyBytes(big, limits.Bytes)})
+}
+
+// manyBytes returns puts that come to so many bytes of keys and values, none larger than big.
+func manyBytes(big []byte, size int) (ops []kv.Op) {
+	for i := 0; size > 0; i++ {
+		op := kv.Put(fmt.Sprintf("%sk%d", ns, i), big)
+		op.Value = big[:max(min(len(big), size-len(op.Key)), 0)]
+		size -= len(op.Key) + len(op.Value)
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// overfill commits what is more than an engine takes that takes less than every engine must be able to.
+func overfill(s *store) {
+	if s.limits == (Limits{}) {
+		s.Skip("it takes as much as package kv allows")
+	}
+	rev := s.put(a, "1")
+	for name, ops := range map[string][]kv.Op{
+		"too many changes": manyOps(2 * s.limits.Ops),
+		"a large value":    {kv.Put(b, make([]byte, 2*s.limits.ValueBytes))},
+		"too many bytes":   manyBytes(make([]byte, s.limits.ValueBytes/10), 2*s.limits.Bytes),
+	} {
+		_, err := s.Commit(s.Context(), kv.Txn{Ops: ops})
+		if e := s.fails(err, kv.ErrTooLarge); e.Err == nil {
+			s.Errorf("%s: %v does not say what is too much", name, err)
+		}
+	}
+	if got := s.newest(); got != rev {
+		s.Errorf("the newest revision went from %d to %d", rev, got)
 	}
 }
 

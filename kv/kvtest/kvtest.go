@@ -9,6 +9,7 @@ package kvtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,6 +28,21 @@ type Rig struct {
 
 	// Reopen opens the store once more, after its engine was closed; nil if the store is gone then.
 	Reopen func() (kv.Engine, error)
+
+	// Limits are those of the engine, where they are less than every engine's. Zero is package kv's limit.
+	Limits Limits
+}
+
+// Limits are what one transaction may hold.
+type Limits struct {
+	Ops        int // conditions and changes, taken together
+	ValueBytes int // of one value
+	Bytes      int // of the keys and values that are written
+}
+
+// complete returns l with package kv's limits where it says nothing.
+func (l Limits) complete() Limits {
+	return Limits{cmp.Or(l.Ops, kv.MaxTxnOps), cmp.Or(l.ValueBytes, kv.MaxValueBytes), cmp.Or(l.Bytes, kv.MaxTxnBytes)}
 }
 
 // Run tests engines that open makes, a new and empty one for each promise, in parallel.
@@ -55,7 +71,7 @@ func promises() []promise {
 func (p promise) keep(t testing.TB, e kv.Engine, patience time.Duration) {
 	s := &store{TB: t, Engine: e, patience: patience}
 	if rig, ok := e.(Rig); ok {
-		s.Engine, s.clock, s.again = rig.Engine, rig.Clock, rig.Reopen
+		s.Engine, s.clock, s.again, s.limits = rig.Engine, rig.Clock, rig.Reopen, rig.Limits
 	}
 	t.Cleanup(func() { s.Engine.Close() })
 	p.test(s)
@@ -67,7 +83,8 @@ type store struct {
 	kv.Engine
 	clock    *Clock                    // nil if the engine goes by another
 	again    func() (kv.Engine, error) // nil if the store cannot be opened again
-	patience time.Duration             // how long a test waits for what must come
+	limits   Limits
+	patience time.Duration // how long a test waits for what must come
 }
 
 // patience is how long it waits usually.
