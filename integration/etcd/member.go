@@ -1,0 +1,141 @@
+package etcd
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// Options say what is special about an etcd. The zero value is nothing.
+type Options struct {
+	Quota int64 // bytes that its database may have; 0 means etcd's default
+}
+
+// A Member is one etcd server, with a folder of its own.
+type Member struct {
+	URL string // that clients speak to
+
+	t      testing.TB
+	config *embed.Config
+	server *embed.Etcd
+}
+
+// Start starts an etcd of one member, which ends with the test.
+func Start(t testing.TB, opts Options) *Member { return StartCluster(t, 1, opts)[0] }
+
+// StartCluster starts an etcd of n members, which ends with the test.
+func StartCluster(t testing.TB, n int, opts Options) []*Member {
+	t.Helper()
+	members := make([]*Member, n)
+	cluster := ""
+	for i := range members {
+		members[i] = &Member{t: t, config: config(t, fmt.Sprintf("m%d", i), opts)}
+		members[i].URL = members[i].config.AdvertiseClientUrls[0].String()
+		if i > 0 {
+			cluster += ","
+		}
+		cluster += members[i].config.Name + "=" + members[i].config.AdvertisePeerUrls[0].String()
+	}
+	for _, m := range members {
+		m.config.InitialCluster = cluster
+		m.launch()
+	}
+	for _, m := range members {
+		m.await()
+	}
+	t.Cleanup(func() {
+		for _, m := range members {
+			m.Stop()
+		}
+	})
+	return members
+}
+
+// config is of a member that elects leaders quickly, since it is never far from the others.
+func config(t testing.TB, name string, opts Options) *embed.Config {
+	c := embed.NewConfig()
+	c.Name = name
+	c.Dir = filepath.Join(t.TempDir(), name)
+	c.TickMs, c.ElectionMs = 20, 200
+	c.QuotaBackendBytes = opts.Quota
+	c.LogLevel = "panic"
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	c.ListenClientUrls, c.AdvertiseClientUrls = at(t, name+"c"), nil
+	c.ListenPeerUrls, c.AdvertisePeerUrls = at(t, name+"p"), nil
+	c.AdvertiseClientUrls, c.AdvertisePeerUrls = c.ListenClientUrls, c.ListenPeerUrls
+	return c
+}
+
+// at returns an address that nobody listens at.
+func at(t testing.TB, _ string) []url.URL {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return []url.URL{{Scheme: "http", Host: l.Addr().String()}}
+}
+
+func (m *Member) launch() {
+	m.t.Helper()
+	server, err := embed.StartEtcd(m.config)
+	if err != nil {
+		m.t.Fatalf("start etcd: %v", err)
+	}
+	m.server = server
+}
+
+func (m *Member) await() {
+	m.t.Helper()
+	select {
+	case <-m.server.Server.ReadyNotify():
+	case err := <-m.server.Err():
+		m.t.Fatalf("etcd: %v", err)
+	case <-time.After(30 * time.Second):
+		m.t.Fatal("etcd is not ready after 30 s")
+	}
+}
+
+// Stop ends the member. What it holds stays.
+func (m *Member) Stop() {
+	if m.server != nil {
+		m.server.Close()
+		m.server = nil
+	}
+}
+
+// Restart starts the member again.
+func (m *Member) Restart() {
+	m.t.Helper()
+	m.config.ClusterState = embed.ClusterStateFlagExisting
+	m.launch()
+	m.await()
+}
+
+// Save copies what a stopped member holds, and returns what puts it back.
+func (m *Member) Save() (restore func()) {
+	m.t.Helper()
+	copied := filepath.Join(m.t.TempDir(), "saved")
+	if err := os.CopyFS(copied, os.DirFS(m.config.Dir)); err != nil {
+		m.t.Fatal(err)
+	}
+	return func() {
+		m.t.Helper()
+		if err := os.RemoveAll(m.config.Dir); err != nil {
+			m.t.Fatal(err)
+		}
+		if err := os.CopyFS(m.config.Dir, os.DirFS(copied)); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// Leads says whether the member is the leader.
+func (m *Member) Leads() bool { return m.server.Server.Leader() == m.server.Server.MemberID() }

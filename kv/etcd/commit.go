@@ -1,0 +1,323 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// A ticket is a commit under way, by which the watch's goroutine knows it when it sees it.
+type ticket struct {
+	id        id
+	ops       []kv.Op
+	done      chan struct{} // closed when it was seen, and can be read
+	committed kv.Committed
+}
+
+// match makes the versions of a deed the commit's: their slots, and their place among the answers.
+func (t *ticket) match(d deed) {
+	t.committed = kv.Committed{Revision: d.revision, Versions: make([]*kv.Version, len(t.ops))}
+	for _, v := range d.versions {
+		for i := range t.ops {
+			if t.ops[i].Key != v.Key {
+				continue
+			}
+			t.committed.Versions[i] = v
+			if slot := t.ops[i].Slot; slot != nil {
+				v.Slot.Store(slot)
+			}
+			break
+		}
+	}
+}
+
+// seen says whether the commit was made, as far as can be read now.
+func (t *ticket) seen() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Commit implements [kv.Engine].
+func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
+	if err := txn.Check(); err != nil {
+		return kv.Committed{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return kv.Committed{}, inDoubt(err)
+	}
+	t, err := e.enter(txn)
+	if err != nil {
+		return kv.Committed{}, err
+	}
+	defer e.leave(t)
+	bounded, cancel := context.WithTimeout(ctx, e.opts.Patience)
+	defer cancel()
+	c := &attempts{e: e, caller: ctx, ctx: bounded, txn: txn, ticket: t, author: encodeAuthor(txn.Author)}
+	return c.run()
+}
+
+func inDoubt(err error) error { return &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: err} }
+
+// enter returns a ticket for txn, or why it is refused before anybody is asked.
+func (e *Engine) enter(txn kv.Txn) (*ticket, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.stopped != nil:
+		return nil, &kv.Error{Op: "commit", Kind: kv.ErrClosed, Err: e.stopped}
+	case e.closed:
+		return nil, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
+	}
+	if err := e.health.err(); err != nil {
+		return nil, err
+	}
+	e.number++
+	t := &ticket{id: id{e.replica, e.number}, ops: txn.Ops, done: make(chan struct{})}
+	e.tickets[t.id.number] = t
+	e.commits.Add(1)
+	return t, nil
+}
+
+func (e *Engine) leave(t *ticket) {
+	e.mu.Lock()
+	delete(e.tickets, t.id.number)
+	e.mu.Unlock()
+	e.commits.Done()
+}
+
+// ticketOf returns the ticket of a commit of this engine's that somebody still waits for, nil if there is none.
+func (e *Engine) ticketOf(i id) *ticket {
+	if i.replica != e.replica {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tickets[i.number]
+}
+
+// attempts are what it takes to make one commit.
+type attempts struct {
+	e      *Engine
+	caller context.Context
+	ctx    context.Context // ends earlier than the caller's
+	txn    kv.Txn
+	ticket *ticket
+	author []byte
+}
+
+// run makes attempts until one says how the commit ends.
+func (c *attempts) run() (kv.Committed, error) {
+	for {
+		seen := c.e.index.Newest()
+		switch how, conflict, rev := chart(c.txn, seen); how {
+		case lost:
+			return kv.Committed{}, conflict
+		case behind:
+			if err := c.catchUp(rev); err != nil {
+				return kv.Committed{}, err
+			}
+			continue
+		}
+		done, over, err := c.attempt(makePlan(c.txn, seen))
+		if over {
+			return done, err
+		}
+	}
+}
+
+// catchUp waits for what a condition speaks of. A revision that nobody has made yet is one that no key is at.
+func (c *attempts) catchUp(rev kv.Revision) error {
+	there, err := c.e.latest(c.ctx, "commit")
+	switch {
+	case err != nil:
+		return c.nothing(err)
+	case there >= rev:
+		return nil
+	}
+	for _, cond := range c.txn.Conditions {
+		if have := revisionOf(c.e.index.Newest().Get(cond.Key)); have != cond.At {
+			return &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Have: have, Kind: kv.ErrConflict}
+		}
+	}
+	return nil
+}
+
+// attempt asks etcd to do what is planned. It is not over if something changed that only the plan rested on, or if
+// etcd was not able to look at it.
+func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
+	if !p.writes() && len(p.conditions) == 0 {
+		rev, err := c.e.latest(c.ctx, "commit")
+		if err != nil {
+			return kv.Committed{}, true, c.nothing(err)
+		}
+		return kv.Committed{Revision: rev, Versions: make([]*kv.Version, len(c.txn.Ops))}, true, nil
+	}
+	s := signature{id: c.ticket.id, time: c.e.now(), author: c.author}
+	if s.leases, err = c.leases(p); err != nil {
+		return kv.Committed{}, true, c.nothing(err)
+	}
+	request := p.request(c.e.in, s)
+	if problem := fits(request); problem != "" {
+		return kv.Committed{}, true, &kv.Error{Op: "commit", Kind: kv.ErrTooLarge, Err: errors.New(problem)}
+	}
+	var at peer.Peer
+	r, err := c.e.kv.Txn(withLeader(c.ctx), request, patient, grpc.Peer(&at))
+	if err != nil {
+		return c.explain(err, at.Addr != nil)
+	}
+	if err := c.e.checkCluster(r.GetHeader()); err != nil {
+		c.e.stop(err)
+		return kv.Committed{}, true, inDoubt(err)
+	}
+	c.e.health.wrote(p.writes())
+	switch {
+	case !r.GetSucceeded():
+		return c.conflict(p, r)
+	case !p.writes():
+		rev := kv.Revision(r.GetHeader().GetRevision())
+		if err := c.e.reach(c.ctx, rev); err != nil {
+			return kv.Committed{}, true, c.nothing(err)
+		}
+		return kv.Committed{Revision: rev, Versions: make([]*kv.Version, len(c.txn.Ops))}, true, nil
+	}
+	return c.await()
+}
+
+// now is the time of a commit that is made now, by this clock and what was seen of others'.
+func (e *Engine) now() kv.Instant {
+	return max(kv.InstantOf(e.opts.Clock.Now()), kv.Instant(e.follows.last.Load()))
+}
+
+// leases returns those that a plan needs.
+func (c *attempts) leases(p plan) (map[time.Duration]int64, error) {
+	if p.lasting == 0 {
+		return nil, nil
+	}
+	keys := map[time.Duration]int{}
+	for _, op := range c.txn.Ops {
+		if op.Expiry.Kind == kv.After {
+			keys[op.Expiry.For]++
+		}
+	}
+	all := make(map[time.Duration]int64, len(keys))
+	for d, n := range keys {
+		number, err := c.e.leases.get(c.ctx, d, n)
+		if err != nil {
+			if says(err, errNoSpace) {
+				c.e.health.isFull()
+			}
+			return nil, err
+		}
+		all[d] = number
+	}
+	return all, nil
+}
+
+// await waits until what was done can be read.
+func (c *attempts) await() (done kv.Committed, over bool, err error) {
+	select {
+	case <-c.ticket.done:
+		return c.ticket.committed, true, nil
+	case <-c.e.over:
+		return kv.Committed{}, true, inDoubt(c.e.why())
+	case <-c.ctx.Done():
+	}
+	return kv.Committed{}, true, inDoubt(fmt.Errorf("it was made, and cannot be read yet: %w", c.ctx.Err()))
+}
+
+// nothing says that nothing was written, and why.
+func (c *attempts) nothing(err error) error {
+	if err := c.caller.Err(); err != nil {
+		return inDoubt(err) // so is every commit whose caller went away
+	}
+	var known *kv.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if says(err, errNoSpace) {
+		return noRoom()
+	}
+	return c.e.failed(c.caller, "commit", err)
+}
+
+// conflict answers for conditions that did not hold, once what they lost to can be read.
+func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over bool, err error) {
+	var first *kv.Error
+	lostTo := kv.Absent
+	for i, cond := range p.conditions {
+		have := kv.Absent
+		if kvs := r.GetResponses()[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
+			have = kv.Revision(kvs[0].GetModRevision())
+		}
+		if have == cond.At {
+			continue
+		}
+		if lostTo = max(lostTo, have); have == kv.Absent {
+			lostTo = kv.Revision(r.GetHeader().GetRevision()) // the deletion's is not told
+		}
+		if first == nil && i < len(c.txn.Conditions) {
+			first = &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Have: have, Kind: kv.ErrConflict}
+		}
+	}
+	err = c.e.reach(c.ctx, lostTo)
+	switch {
+	case c.ticket.seen(): // an attempt before this one was made after all
+		return c.ticket.committed, true, nil
+	case err != nil:
+		return kv.Committed{}, true, c.nothing(err)
+	case first != nil:
+		return kv.Committed{}, true, first
+	}
+	return kv.Committed{}, false, nil
+}
+
+// explain answers for a transaction that failed.
+func (c *attempts) explain(cause error, sent bool) (done kv.Committed, over bool, err error) {
+	if err := c.caller.Err(); err != nil {
+		return kv.Committed{}, true, inDoubt(err)
+	}
+	switch what := judge(cause, sent); what {
+	case again, noLease:
+		if what == noLease {
+			c.e.leases.drop(c.ctx)
+		}
+		select {
+		case <-time.After(againAfter):
+			return kv.Committed{}, false, nil
+		case <-c.ctx.Done():
+		}
+		return kv.Committed{}, true, c.nothing(cause)
+	case tooMuch:
+		return kv.Committed{}, true, &kv.Error{Op: "commit", Kind: kv.ErrTooLarge, Err: cause}
+	case refused:
+		return kv.Committed{}, true, &kv.Error{Op: "commit", Kind: kv.ErrReadOnly, Err: cause}
+	case full:
+		c.e.health.isFull()
+		if _, err := c.e.latest(c.ctx, "commit"); err != nil && !c.ticket.seen() {
+			return kv.Committed{}, true, inDoubt(cause)
+		}
+		if c.ticket.seen() {
+			return c.ticket.committed, true, nil
+		}
+		return kv.Committed{}, true, noRoom()
+	}
+	// It may be done at any time. If it is done by now, the index shows it as soon as it shows what is newest now.
+	bounded, cancel := context.WithTimeout(c.caller, doubtMax)
+	defer cancel()
+	c.e.latest(bounded, "commit")
+	if c.ticket.seen() {
+		return c.ticket.committed, true, nil
+	}
+	return kv.Committed{}, true, inDoubt(cause)
+}

@@ -1,0 +1,76 @@
+// Package etcd is the engine for many processes: it keeps a store in etcd, and any number of engines
+// on one prefix of one etcd are one store.
+//
+// # Who does what
+//
+// etcd decides and keeps; the index (package mvcc) answers. A commit is one etcd transaction, and its
+// revision is etcd's. The engine learns of commits, its own and others', from one watch of its
+// prefix, and applies them to an index in memory, from which everything is read, listed and watched.
+//
+//	Commit ──▶ etcd ──▶ watch ──▶ index ──▶ Read, Watch
+//	  ▲                             │
+//	  └───── answered once seen ◀───┘
+//
+// Opening is the same watch, from revision 1. If that much history is compacted, the keys are
+// read in pages as they were at the compacted revision, and watched from there.
+//
+// # What is promised where
+//
+//   - A commit is answered once the index shows it, so a writer reads its own write. Every commit leaves
+//     its own number with the keys it puts: the watch tells what became of it even if etcd's answer was lost.
+//   - A conflict is answered once the index shows the revision that was lost to.
+//   - Latest asks etcd for its revision, and waits for the index. Whoever asks while others wait shares
+//     one question with them. Revisions at which nothing under the prefix changed are learnt by
+//     asking the watch for progress, so another's writes to the same etcd keep nobody waiting.
+//   - Any, and everything that is not new, is answered from the index whether etcd is there or not.
+//   - If etcd cannot be reached, writes are refused, [kv.ErrAway], or, where one was under way, unknown.
+//     When it is back the watch goes on where it was.
+//   - If history was compacted that the index still needs, the state is read anew and every watch ends
+//     with [kv.ErrCompacted].
+//   - If etcd has no room, the engine is read-only, says so in Err, and tries again by itself.
+//   - If etcd's revision goes back, or it tells another history or another cluster's, the engine stops:
+//     nothing can be told about the writes in between. All calls are answered with [kv.ErrClosed], and Err says why.
+//
+// # What a commit may hold
+//
+// etcd takes [MaxOps] changes, as many conditions, and requests of [MaxBytes]. More is
+// [kv.ErrTooLarge]. A deletion costs one change more, however many keys it has, and a put that keeps its
+// key's expiry, or a deletion, costs a condition where it has none.
+//
+// # Expiry
+//
+// A key goes by itself when its lease ends: no earlier than asked, and no later than [Slack], as
+// far as etcd keeps up. When etcd elects a leader it begins all leases anew, and keys live that
+// much longer. Puts that expire at about the same time share a lease.
+//
+// # Forgetting
+//
+// One key says from which revision on history is kept. Every engine obeys it, Compact moves
+// it, and at times one of them, whoever is first, moves it to where history is older than is wanted
+// and compacts etcd up to it. That is history of the whole etcd, whatever its prefix.
+//
+// # What is in etcd
+//
+//	<prefix>/kv/<key>       the value of a key, in an envelope
+//	<prefix>/kv//deleted    who deleted last: written with each commit that deletes, since etcd keeps nothing of a deletion
+//	<prefix>/kv//floor      the revision from which on history is kept
+//	<prefix>/kv//room       written to find out whether there is room again
+//
+// An envelope is (numbers of fixed size big-endian; u is a uvarint; a text is its length, u, and its bytes):
+//
+//	┌────────┬───────┬────────────┬───────────┬────────┬────────────┬──────────────────────────────────────┬───────┐
+//	│ format │ flags │ replica, 8 │ number, u │ time,8 │ expires, 8 │ user, manager, verb, subresource: 4 texts │ value │
+//	└────────┴───────┴────────────┴───────────┴────────┴────────────┴──────────────────────────────────────┴───────┘
+//
+// The format is 1. Bit 0 of flags says that there is a time of expiry; without it that field is not
+// there. Times are nanoseconds since 1970. Replica and number name the commit. etcd keeps the revision and the revision
+// at which a key was made.
+package etcd
+
+// For whoever changes this package.
+//
+// One goroutine, [Engine.follow], writes to the index. It alone uses the reader and moves the floor
+// of the index. One more sends requests for progress on its stream, one looks after etcd's health
+// and compaction, one asks for revisions while somebody wants to know.
+//
+// What is not known for certain is never answered as refused: see fault.go for what is certain.

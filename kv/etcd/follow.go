@@ -1,0 +1,281 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// A follower is the place of an engine in etcd's history.
+type follower struct {
+	wanted atomic.Uint64 // the newest revision that somebody waits for, and etcd has
+	kick   chan struct{} // there is a newer one
+	last   atomic.Int64  // the time of the last commit, a kv.Instant
+
+	// Only follow uses these.
+	reader  reader
+	next    kv.Revision // that is to be told
+	witness witness
+}
+
+// A witness is a commit that was seen. If etcd tells it differently later, it tells another history.
+type witness struct {
+	key      []byte // that it put; nil if none was seen yet
+	revision kv.Revision
+	id       id
+}
+
+// want notes that somebody waits for a revision that etcd has.
+func (e *Engine) want(rev kv.Revision) {
+	if rev <= e.newest() {
+		return
+	}
+	for was := e.follows.wanted.Load(); was < uint64(rev); was = e.follows.wanted.Load() {
+		if e.follows.wanted.CompareAndSwap(was, uint64(rev)) {
+			break
+		}
+	}
+	select {
+	case e.follows.kick <- struct{}{}:
+	default:
+	}
+}
+
+// waiting says whether somebody waits for a revision that cannot be read yet.
+func (e *Engine) waiting() bool { return kv.Revision(e.follows.wanted.Load()) > e.newest() }
+
+// A compactedError says that the watch needs history that is gone.
+type compactedError struct{ oldest kv.Revision }
+
+func (e *compactedError) Error() string {
+	return fmt.Sprintf("its history before revision %d is gone", e.oldest)
+}
+
+// follow keeps the index in step with etcd for as long as the engine lives.
+func (e *Engine) follow() {
+	for !e.isOver() {
+		err := e.tail(e.ctx)
+		var gone *compactedError
+		var unreadable *UnreadableError
+		var replaced *ReplacedError
+		switch {
+		case e.ctx.Err() != nil:
+			return
+		case errors.As(err, &unreadable), errors.As(err, &replaced):
+			e.stop(err)
+			return
+		case errors.As(err, &gone):
+			if err = e.load(e.ctx, gone.oldest); err == nil {
+				continue
+			}
+		}
+		e.opts.Logger.Debug("kv/etcd: the watch broke, and goes on", "at", e.follows.next, "error", err)
+		select {
+		case <-time.After(againAfter):
+		case <-e.ctx.Done():
+		}
+	}
+}
+
+// tail publishes what one watch tells, until that ends.
+func (e *Engine) tail(ctx context.Context) error {
+	if err := e.confirm(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stream, err := e.watch.Watch(withLeader(ctx), patient)
+	if err != nil {
+		return err
+	}
+	err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte(e.in.root), RangeEnd: []byte(e.in.end), StartRevision: int64(e.follows.next), Fragment: true,
+	}}})
+	if err != nil {
+		return err
+	}
+	e.runs.Go(func() { e.urge(ctx, cancel, stream) })
+	err = e.receive(stream)
+	if why := context.Cause(ctx); why != nil {
+		return why
+	}
+	return err
+}
+
+// receive publishes what stream tells until it ends.
+func (e *Engine) receive(stream grpc.BidiStreamingClient[pb.WatchRequest, pb.WatchResponse]) error {
+	var events []*mvccpb.Event // of a response that comes in fragments
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if err := e.checkCluster(r.GetHeader()); err != nil {
+			return err
+		}
+		switch {
+		case r.GetCompactRevision() != 0:
+			return &compactedError{kv.Revision(r.GetCompactRevision())}
+		case r.GetCanceled():
+			return fmt.Errorf("etcd ended the watch: %s", r.GetCancelReason())
+		case r.GetCreated():
+			continue
+		case len(r.GetEvents()) == 0:
+			e.progress(kv.Revision(r.GetHeader().GetRevision()))
+			continue
+		}
+		if events = append(events, r.GetEvents()...); r.GetFragment() {
+			continue
+		}
+		if err := e.publish(events); err != nil {
+			return err
+		}
+		events = nil
+	}
+}
+
+// publish makes what events tell readable, and answers whose commits they are.
+func (e *Engine) publish(events []*mvccpb.Event) error {
+	f := &e.follows
+	for len(events) > 0 && kv.Revision(events[0].GetKv().GetModRevision()) < f.next {
+		events = events[1:] // told before
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	deeds, err := f.reader.deeds(events)
+	if err != nil {
+		return err
+	}
+	var versions []*kv.Version
+	tickets := make([]*ticket, len(deeds))
+	for i, d := range deeds {
+		if tickets[i] = e.ticketOf(d.id); tickets[i] != nil {
+			tickets[i].match(d)
+		}
+		if versions == nil {
+			versions = d.versions
+		} else {
+			versions = append(versions, d.versions...)
+		}
+	}
+	f.last.Store(int64(f.reader.last))
+	newest := deeds[len(deeds)-1].revision
+	e.index.Publish(e.opts.Clock.Now(), newest, versions)
+	f.next = newest + 1
+	e.testify(events, deeds[len(deeds)-1])
+	for _, t := range tickets {
+		if t != nil {
+			close(t.done)
+		}
+	}
+	e.obeyFloor()
+	return nil
+}
+
+// obeyFloor forgets what all agreed to forget.
+func (e *Engine) obeyFloor() {
+	r := &e.follows.reader
+	if !r.moved {
+		return
+	}
+	r.moved = false
+	if err := e.index.Compact(e.ctx, r.floor); err != nil {
+		e.opts.Logger.Warn("kv/etcd: history is to be forgotten that nobody has", "error", err)
+	}
+}
+
+// progress notes that the watch has told everything up to rev.
+func (e *Engine) progress(rev kv.Revision) {
+	if rev < e.follows.next {
+		return
+	}
+	e.index.Publish(e.opts.Clock.Now(), rev, nil)
+	e.follows.next = rev + 1
+}
+
+// testify remembers the last put of the last deed.
+func (e *Engine) testify(events []*mvccpb.Event, d deed) {
+	last := events[len(events)-1]
+	if d.id != (id{}) && last.GetType() == mvccpb.Event_PUT {
+		e.follows.witness = witness{last.GetKv().GetKey(), d.revision, d.id}
+	}
+}
+
+// confirm asks whether etcd goes on from what was seen of it. It is asked before every watch, since
+// one that begins in a future that is lost would be told nothing.
+func (e *Engine) confirm(ctx context.Context) error {
+	w := e.follows.witness
+	if w.key == nil {
+		_, err := e.question()
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, questionMax)
+	defer cancel()
+	known := e.newest()
+	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: int64(w.revision)}, patient)
+	switch {
+	case says(err, errCompacted):
+		_, err := e.question()
+		return err
+	case says(err, errFutureRevision):
+		return &ReplacedError{fmt.Sprintf("it does not know revision %d", w.revision)}
+	case err != nil:
+		e.health.failed(err)
+		return err
+	}
+	if err := e.check(r.GetHeader(), known); err != nil {
+		return err
+	}
+	if len(r.GetKvs()) == 1 && kv.Revision(r.GetKvs()[0].GetModRevision()) == w.revision {
+		if have, err := decode(r.GetKvs()[0].GetValue()); err == nil && have.id == w.id {
+			return nil
+		}
+	}
+	return &ReplacedError{fmt.Sprintf("it tells revision %d differently", w.revision)}
+}
+
+// urge asks for progress on the watch's own stream for as long as somebody waits. It is answered only once the
+// watch has told all there is, by a member that may be behind another, and so is asked again. A watch that tells
+// nothing, while there is something to tell, is ended.
+func (e *Engine) urge(ctx context.Context, cancel context.CancelCauseFunc, stream grpc.BidiStreamingClient[pb.WatchRequest, pb.WatchResponse]) {
+	pause := urgeMin
+	var since time.Time // somebody has been waiting in vain
+	var seen kv.Revision
+	again := time.NewTimer(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.follows.kick:
+			pause = urgeMin
+		case <-again.C:
+		}
+		newest := e.newest()
+		if !e.waiting() {
+			since = time.Time{}
+			continue
+		}
+		if since.IsZero() || newest != seen {
+			since, seen = time.Now(), newest
+		}
+		if time.Since(since) > stallMax {
+			cancel(fmt.Errorf("the watch has told nothing for %v, though etcd is at revision %d", stallMax, e.follows.wanted.Load()))
+			return
+		}
+		err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+		if err != nil {
+			return // the receiver is told why
+		}
+		again.Reset(pause)
+		pause = min(2*pause, urgeMax)
+	}
+}

@@ -1,0 +1,102 @@
+package etcd
+
+import (
+	"context"
+	"time"
+)
+
+// Slack is how long after its time a key goes at the latest that was to go after d.
+func Slack(d time.Duration) time.Duration { return max(2*time.Second, d/20) }
+
+// etcd counts in whole seconds, and looks every half second for leases that have ended.
+const (
+	leaseUnit  = time.Second
+	leaseSweep = leaseUnit / 2
+)
+
+// graceMax bounds how much longer than asked a lease lasts, so that others can share it.
+const graceMax = time.Minute
+
+// Bounds of sharing leases.
+const (
+	leaseKeys = 1000 // that one lease is given to, written or not
+	leasesMax = 64   // that are remembered
+)
+
+// A lease is one of etcd's, that keys are attached to.
+type lease struct {
+	number int64
+	ends   time.Time
+	left   int // keys that it may still be given to
+}
+
+// leases are those that may be shared. The zero value has none.
+type leases struct {
+	turn  chan struct{} // whoever is in it may use what follows
+	known []*lease
+	grant func(ctx context.Context, seconds int64) (number, granted int64, err error)
+	now   func() time.Time
+}
+
+func newLeases(now func() time.Time, grant func(context.Context, int64) (int64, int64, error)) *leases {
+	return &leases{turn: make(chan struct{}, 1), now: now, grant: grant}
+}
+
+// grace is how much longer than d a lease may be made last.
+func grace(d time.Duration) time.Duration {
+	return min(Slack(d)-leaseUnit-leaseSweep, graceMax)
+}
+
+// get returns a lease for n keys that lasts for d from now, and not much longer.
+func (l *leases) get(ctx context.Context, d time.Duration, n int) (int64, error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	now := l.now()
+	if found := l.find(now, d, n); found != nil {
+		found.left -= n
+		return found.number, nil
+	}
+	number, granted, err := l.grant(ctx, int64((d+grace(d)+leaseUnit-1)/leaseUnit))
+	if err != nil {
+		return 0, err
+	}
+	// It began after now, so it ends no earlier than that. The sum is of one clock that nobody sets.
+	l.known = append(l.known, &lease{number, now.Add(time.Duration(granted) * leaseUnit), leaseKeys - n})
+	if len(l.known) > leasesMax {
+		l.known = l.known[1:]
+	}
+	return number, nil
+}
+
+// find returns one that fits, and forgets those that have ended or have been given to as many keys as may be.
+func (l *leases) find(now time.Time, d time.Duration, n int) *lease {
+	var found *lease
+	kept := l.known[:0]
+	for _, have := range l.known {
+		remains := have.ends.Sub(now)
+		if remains <= 0 || have.left <= 0 {
+			continue
+		}
+		kept = append(kept, have)
+		if have.left >= n && remains >= d && remains <= d+grace(d)+leaseUnit {
+			found = have
+		}
+	}
+	clear(l.known[len(kept):])
+	l.known = kept
+	return found
+}
+
+// drop forgets all leases: etcd no longer has one of them.
+func (l *leases) drop(ctx context.Context) {
+	select {
+	case l.turn <- struct{}{}:
+		l.known = nil
+		<-l.turn
+	case <-ctx.Done():
+	}
+}

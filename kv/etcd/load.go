@@ -1,0 +1,84 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
+)
+
+// Pages are read that are about as large as this.
+const (
+	pageBytes = 4 << 20
+	pageFirst = 100 // keys of the first
+	pageMax   = 10_000
+)
+
+// load reads the state at a revision, the oldest that etcd can tell, in place of all that was known. The watch goes
+// on behind it.
+func (e *Engine) load(ctx context.Context, at kv.Revision) error {
+	f := &e.follows
+	if _, newest := e.index.Revisions(); newest > emptyRevision {
+		e.opts.Logger.Warn("kv/etcd: etcd has forgotten what is still needed: everything is read anew, and watches end", "from", newest, "to", at)
+	}
+	var all []*kv.Version
+	err := e.pages(ctx, at, func(have *mvccpb.KeyValue) error {
+		v, err := f.reader.version(have)
+		if v != nil {
+			all = append(all, v)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	neverBack(all)
+	e.index.Restart(mvcc.Base{Revision: at, Floor: at, Versions: slices.Values(all)})
+	f.next = at + 1
+	f.last.Store(int64(f.reader.last))
+	f.witness = witness{}
+	e.obeyFloor()
+	return nil
+}
+
+// neverBack makes no version older than one before it; see reader.
+func neverBack(all []*kv.Version) {
+	byRevision := slices.Clone(all)
+	slices.SortFunc(byRevision, func(a, b *kv.Version) int { return int(int64(a.Revision) - int64(b.Revision)) })
+	var last kv.Instant
+	for _, v := range byRevision {
+		last = max(last, v.Time)
+		v.Time = last
+	}
+}
+
+// pages calls f with every key at a revision, in order.
+func (e *Engine) pages(ctx context.Context, at kv.Revision, f func(*mvccpb.KeyValue) error) error {
+	from, limit := []byte(e.in.root), int64(pageFirst)
+	for {
+		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: from, RangeEnd: []byte(e.in.end), Revision: int64(at), Limit: limit}, patient)
+		if err != nil {
+			return err
+		}
+		if err := e.checkCluster(r.GetHeader()); err != nil {
+			return err
+		}
+		size := int64(1)
+		for _, have := range r.GetKvs() {
+			size += int64(len(have.GetKey()) + len(have.GetValue()))
+			if err := f(have); err != nil {
+				return err
+			}
+		}
+		if !r.GetMore() {
+			return nil
+		}
+		n := len(r.GetKvs())
+		from = append(slices.Clone(r.GetKvs()[n-1].GetKey()), 0)
+		limit = min(max(int64(n)*pageBytes/size, 1), pageMax)
+	}
+}

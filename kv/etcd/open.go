@@ -1,0 +1,193 @@
+package etcd
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
+)
+
+// emptyRevision is the revision of an etcd that has never been written.
+const emptyRevision kv.Revision = 1
+
+// DefaultPrefix is under which keys are kept if nothing else is said.
+const DefaultPrefix = "/pawl"
+
+// How long things take.
+const (
+	patienceDefault = 10 * time.Second
+	compactDefault  = 5 * time.Minute
+
+	questionMax = 3 * time.Second        // one question to etcd
+	againAfter  = 50 * time.Millisecond  // what failed is tried again
+	futureEvery = 250 * time.Millisecond // who waits for a revision that nobody has made asks again
+	awayAfter   = 5 * time.Second        // of silence, nobody is let write
+	doubtMax    = 3 * time.Second        // it is tried to find out what became of a commit
+	stallMax    = 5 * time.Second        // a watch may tell nothing while there is something to tell
+	urgeMin     = time.Millisecond       // between two requests for progress
+	urgeMax     = 100 * time.Millisecond
+	lookEvery   = time.Second // at etcd's health
+	keepAlive   = 5 * time.Second
+	toldAgain   = 10 * time.Second // that etcd is being waited for
+)
+
+var (
+	errCompacted      = rpctypes.ErrCompacted
+	errFutureRevision = rpctypes.ErrFutureRev
+)
+
+// A Clock tells the time.
+type Clock interface{ Now() time.Time }
+
+type realClock struct{}
+
+func (realClock) Now() time.Time { return time.Now() }
+
+// Options say where a store is kept and how. Endpoints must be given.
+type Options struct {
+	Endpoints []string    // URLs of etcd's members
+	TLS       *tls.Config // nil means that they are not spoken to in secret
+	Prefix    string      // of all keys; "" means DefaultPrefix
+
+	Logger  *slog.Logger // nil means silence
+	Clock   Clock        // that commits are signed by; nil means the machine's
+	Entropy io.Reader    // that replicas are told apart by; nil means crypto/rand
+
+	HistoryDuration time.Duration // see [mvcc.Options]; also what is kept in etcd
+	HistorySize     int64         // see [mvcc.Options]
+
+	Patience     time.Duration // how long a write, or a read of the latest, waits for etcd; 0 means 10 s
+	CompactEvery time.Duration // how often etcd's history is cut to HistoryDuration by one of the replicas; 0 means 5 min, less never
+}
+
+func (o Options) complete() Options {
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if o.Clock == nil {
+		o.Clock = realClock{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Entropy == nil {
+		o.Entropy = rand.Reader
+	}
+	if o.Patience == 0 {
+		o.Patience = patienceDefault
+	}
+	if o.CompactEvery == 0 {
+		o.CompactEvery = compactDefault
+	}
+	return o
+}
+
+func (o Options) history() mvcc.Options {
+	return mvcc.Limits(mvcc.Options{Duration: o.HistoryDuration, Bytes: o.HistorySize})
+}
+
+// Open returns an engine on the store that opts name. It waits for etcd as long as ctx allows, and is
+// ready when Open returns: it must be closed.
+func Open(ctx context.Context, opts Options) (*Engine, error) {
+	opts = opts.complete()
+	if len(opts.Endpoints) == 0 {
+		return nil, errors.New("kv/etcd: name the URLs of etcd's members")
+	}
+	replica, err := newReplica(opts.Entropy)
+	if err != nil {
+		return nil, err
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: opts.Endpoints, TLS: opts.TLS, Logger: zap.NewNop(), MaxUnaryRetries: 1,
+		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive,
+		DialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32))},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("kv/etcd: %s: %w", strings.Join(opts.Endpoints, ","), err)
+	}
+	e := newEngine(opts, client, replica)
+	if err := e.begin(ctx); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// newReplica returns a number that no other replica has.
+func newReplica(entropy io.Reader) (uint64, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(entropy, b[:]); err != nil {
+		return 0, fmt.Errorf("kv/etcd: no chance to be had: %w", err)
+	}
+	return max(binary.BigEndian.Uint64(b[:]), 1), nil
+}
+
+func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
+	conn := client.ActiveConnection()
+	e := &Engine{
+		opts: opts, in: newKeyspace(opts.Prefix), replica: replica, client: client,
+		index:    mvcc.New(opts.history(), mvcc.Base{Revision: emptyRevision, Floor: emptyRevision}),
+		kv:       pb.NewKVClient(conn),
+		lease:    pb.NewLeaseClient(conn),
+		watch:    pb.NewWatchClient(conn),
+		health:   health{log: opts.Logger, last: time.Now()},
+		over:     make(chan struct{}),
+		released: make(chan struct{}),
+		tickets:  map[uint64]*ticket{},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.asker.ask = e.question
+	e.leases = newLeases(time.Now, e.grant)
+	e.follows.kick = make(chan struct{}, 1)
+	e.follows.next = emptyRevision + 1
+	e.follows.reader = reader{in: e.in, current: func(key string) *kv.Version { return e.index.Newest().Get(key) }}
+	return e
+}
+
+// begin has everything run, and waits until what etcd holds now can be read.
+func (e *Engine) begin(ctx context.Context) error {
+	e.runs.Go(e.follow)
+	e.runs.Go(e.look)
+	for {
+		wait, cancel := context.WithTimeout(ctx, toldAgain)
+		rev, err := e.ask(wait)
+		if err == nil {
+			err = e.reach(wait, rev)
+		}
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case e.why() != nil:
+			return fmt.Errorf("kv/etcd: %w", e.why())
+		case ctx.Err() != nil:
+			return fmt.Errorf("kv/etcd: etcd at %s: %w", strings.Join(e.opts.Endpoints, ","), e.health.explain(ctx.Err()))
+		}
+		e.opts.Logger.Warn("kv/etcd: waiting for etcd", "endpoints", e.opts.Endpoints, "error", e.health.explain(err))
+	}
+}
+
+// grant asks etcd for a lease.
+func (e *Engine) grant(ctx context.Context, seconds int64) (number, granted int64, err error) {
+	r, err := e.lease.LeaseGrant(withLeader(ctx), &pb.LeaseGrantRequest{TTL: seconds}, patient)
+	if err != nil {
+		return 0, 0, err
+	}
+	return r.GetID(), r.GetTTL(), nil
+}

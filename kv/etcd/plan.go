@@ -1,0 +1,214 @@
+package etcd
+
+import (
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// What etcd takes in one transaction, unless it is told otherwise.
+const (
+	MaxOps   = 128         // changes; and as many conditions
+	MaxBytes = 3 << 19     // of the whole request
+	framing  = 64          // bytes that each part of a request takes at most, besides keys and values
+	reserved = 4 * framing // bytes that etcd itself adds, at most
+)
+
+// A Course is how a transaction goes on.
+type course uint8
+
+const (
+	send   course = 1 + iota // etcd has to say
+	lost                     // a condition can never hold again
+	behind                   // the index has not seen what a condition speaks of
+)
+
+// chart says how txn goes on, by what is seen of the store. If it is lost, the conflict is of the first
+// condition that does not hold in what is seen; if it is behind, then of the revision.
+//
+// A key that is seen at another revision than the condition's, by somebody who has seen that
+// revision, is never at it again. A key that must not exist may have been deleted meanwhile.
+func chart(txn kv.Txn, seen kv.Snapshot) (course, *kv.Error, kv.Revision) {
+	var first *kv.Error
+	how := send
+	for _, c := range txn.Conditions {
+		have := revisionOf(seen.Get(c.Key))
+		switch {
+		case have == c.At:
+			continue
+		case c.At > seen.Revision():
+			return behind, nil, c.At
+		case c.At != kv.Absent:
+			how = lost
+		}
+		if first == nil {
+			first = &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}
+		}
+	}
+	if how != lost {
+		first = nil
+	}
+	return how, first, 0
+}
+
+func revisionOf(v *kv.Version) kv.Revision {
+	if v == nil {
+		return kv.Absent
+	}
+	return v.Revision
+}
+
+// A change is what becomes of one key.
+type change struct {
+	op   kv.Op
+	was  *kv.Version // as far as it matters
+	lost bool        // it deletes nothing
+}
+
+// A plan is a transaction for etcd.
+type plan struct {
+	conditions []kv.Condition // the caller's, and then those that the plan itself rests on
+	changes    []change
+	deletes    bool          // something
+	lasting    time.Duration // the longest time after which a key expires; 0 if none does by this
+}
+
+// makePlan returns the plan of a transaction that is to be sent, by what is seen of the store. Where what is
+// to be done depends on what the key was, and no condition says what it was, it becomes a condition of its own.
+func makePlan(txn kv.Txn, seen kv.Snapshot) plan {
+	p := plan{
+		conditions: txn.Conditions[:len(txn.Conditions):len(txn.Conditions)],
+		changes:    make([]change, len(txn.Ops)),
+	}
+	for i, op := range txn.Ops {
+		c := change{op: op}
+		if op.Delete || op.Expiry.Kind == kv.Keep {
+			at, tied := conditionOn(txn.Conditions, op.Key)
+			if !tied || at != kv.Absent {
+				c.was = seen.Get(op.Key)
+			}
+			if !tied {
+				p.conditions = append(p.conditions, kv.Condition{Key: op.Key, At: revisionOf(c.was)})
+			}
+			c.lost = op.Delete && c.was == nil
+		}
+		p.deletes = p.deletes || op.Delete && !c.lost
+		if op.Expiry.Kind == kv.After {
+			p.lasting = max(p.lasting, op.Expiry.For)
+		}
+		p.changes[i] = c
+	}
+	return p
+}
+
+// conditionOn returns the revision that a condition says key is at, and whether one says so.
+func conditionOn(conditions []kv.Condition, key string) (at kv.Revision, tied bool) {
+	for _, c := range conditions {
+		if c.Key == key {
+			return c.At, true
+		}
+	}
+	return kv.Absent, false
+}
+
+// writes says whether the plan changes anything.
+func (p plan) writes() bool {
+	for _, c := range p.changes {
+		if !c.lost {
+			return true
+		}
+	}
+	return false
+}
+
+// A signature is what a commit leaves with what it writes.
+type signature struct {
+	id     id
+	time   kv.Instant
+	author []byte
+	leases map[time.Duration]int64 // by the time after which keys expire
+}
+
+// request returns the plan as etcd wants it. If the conditions do not hold, it answers where their keys are.
+func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
+	r := &pb.TxnRequest{
+		Compare: make([]*pb.Compare, len(p.conditions)),
+		Failure: make([]*pb.RequestOp, len(p.conditions)),
+		Success: make([]*pb.RequestOp, 0, len(p.changes)+1),
+	}
+	for i, c := range p.conditions {
+		key := in.in(c.Key)
+		r.Compare[i] = atRevision(key, c.At)
+		r.Failure[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
+	}
+	for _, c := range p.changes {
+		switch {
+		case c.lost:
+		case c.op.Delete:
+			r.Success = append(r.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
+				RequestDeleteRange: &pb.DeleteRangeRequest{Key: in.in(c.op.Key)}}})
+		default:
+			r.Success = append(r.Success, putting(c.put(in, s)))
+		}
+	}
+	if p.deletes {
+		e := envelope{id: s.id, time: s.time, author: s.author}
+		r.Success = append(r.Success, putting(&pb.PutRequest{Key: in.in(deletedKey), Value: e.encode()}))
+	}
+	return r
+}
+
+// put returns what puts the change's value.
+func (c change) put(in keyspace, s signature) *pb.PutRequest {
+	e := envelope{id: s.id, time: s.time, author: s.author, value: c.op.Value}
+	put := &pb.PutRequest{Key: in.in(c.op.Key)}
+	switch {
+	case c.op.Expiry.Kind == kv.After:
+		e.expires = s.time.Add(c.op.Expiry.For)
+		put.Lease = s.leases[c.op.Expiry.For]
+	case c.op.Expiry.Kind == kv.Keep && c.was != nil && !c.was.Expires.IsZero():
+		e.expires = c.was.Expires
+		put.IgnoreLease = true
+	}
+	put.Value = e.encode()
+	return put
+}
+
+func putting(put *pb.PutRequest) *pb.RequestOp {
+	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
+}
+
+func atRevision(key []byte, at kv.Revision) *pb.Compare {
+	return &pb.Compare{
+		Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: int64(at)},
+	}
+}
+
+// fits says what is too much for one commit, "" if nothing is.
+func fits(r *pb.TxnRequest) string {
+	if n := len(r.Success); n > MaxOps {
+		return fmt.Sprintf("the commit makes %d changes, and etcd takes at most %d: make several of it", n, MaxOps)
+	}
+	if n := len(r.Compare); n > MaxOps {
+		return fmt.Sprintf("the commit rests on %d conditions, and etcd takes at most %d: make several of it", n, MaxOps)
+	}
+	size := reserved
+	for _, c := range r.Compare {
+		size += 2 * (len(c.Key) + framing)
+	}
+	for _, op := range r.Success {
+		if put := op.GetRequestPut(); put != nil {
+			size += len(put.Value) + len(put.Key) + framing
+		} else {
+			size += len(op.GetRequestDeleteRange().GetKey()) + framing
+		}
+	}
+	if size > MaxBytes {
+		return fmt.Sprintf("the commit comes to %d bytes, and etcd takes at most %d: make several of it, or smaller objects", size, MaxBytes)
+	}
+	return ""
+}
