@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // pawlSays runs a command line in this process, and returns what it says.
@@ -261,6 +263,53 @@ func TestABackupThatIsNotWholeLeavesNothing(t *testing.T) {
 	}
 	entries, err := os.ReadDir(out)
 	if err != nil || len(entries) != 1 {
+		t.Errorf("it left %v, %v", entries, err)
+	}
+}
+
+// A server that breaks off in the middle of a backup, or sends something else, leaves no file, and an
+// older backup is as it was.
+func TestAServerThatBreaksOff(t *testing.T) {
+	dir := t.TempDir()
+	send := func(http.ResponseWriter) {}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { send(w) }))
+	defer srv.Close()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: srv.URL}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "pawl.bak")
+	if err := os.WriteFile(file, []byte("pawl bak, an older one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		send func(http.ResponseWriter)
+		want string
+	}{
+		"in the middle": {func(w http.ResponseWriter) {
+			fmt.Fprint(w, "pawl bak")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}, srv.URL + " broke off after 8 bytes: unexpected EOF"},
+		"something else": {func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }, "this is not the head of a backup"},
+		"no such path":   {func(w http.ResponseWriter) { http.Error(w, "?", http.StatusNotFound) }, "see that --kubeconfig and --context name a pawl"},
+		"forbidden": {func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","message":"you may not"}`)
+		}, "answers 403 Forbidden: you may not"},
+	} {
+		send = c.send
+		if said := pawlSays("backup", "--kubeconfig", kubeconfig, "--context", "c", file); !strings.Contains(said, c.want) || !strings.HasSuffix(said, "[exit 1]\n") {
+			t.Errorf("%s: it says %s, want %q", name, said, c.want)
+		}
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != "pawl bak, an older one" {
+		t.Errorf("the older backup is %q, %v", data, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("it left %v, %v", entries, err)
 	}
 }
