@@ -49,8 +49,22 @@ func (p *parts) other() http.Handler {
 // metrics are the figures of this server alone.
 func (p *parts) metrics() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(health.StoreMetrics(p.engine, time.Now), p.contention)
+	r.MustRegister(health.StoreMetrics(p.engine, time.Now), health.ObjectMetrics(p.held), p.contention)
 	return r
+}
+
+// held are the tables of what is served.
+func (p *parts) held() []health.Held {
+	var all []health.Held
+	for _, res := range p.catalogue.Catalogue().Resources() {
+		for _, v := range res.Versions {
+			if v.Store != nil { // all versions are in one table
+				all = append(all, v.Store.Table())
+				break
+			}
+		}
+	}
+	return all
 }
 
 // paths are those that the index lists (rule H39).

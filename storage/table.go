@@ -94,6 +94,9 @@ func (t *Table) split(key string) (namespace, name string) {
 	return "", rest
 }
 
+// Resource returns the name of the resource that the table is of.
+func (t *Table) Resource() schema.GroupResource { return schema.ParseGroupResource(t.resource) }
+
 // Engine returns the engine beneath.
 func (t *Table) Engine() kv.Engine { return t.engine }
 
