@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -243,10 +244,29 @@ func TestNewSaysWhatIsMissing(t *testing.T) {
 		{"resource", func(c *Config) { c.Resource.Resource = "" }, "registry: a store needs the plural name of its resource"},
 		{"table", func(c *Config) { c.Table = nil }, "registry: the store of configmaps needs a table and a strategy"},
 		{"strategy", func(c *Config) { c.Strategy = nil }, "registry: the store of configmaps needs a table and a strategy"},
+		{"codec (S3)", func(c *Config) {
+			c.Table = storage.NewTable(storage.Options{Engine: s.engine, Resource: "configmaps", Namespaced: true})
+		}, "registry: the table of configmaps needs an engine and a codec"},
+		{"engine (S7)", func(c *Config) {
+			c.Table = storage.NewTable(storage.Options{Resource: "configmaps", Namespaced: true, Codec: codec{}})
+		}, "registry: the table of configmaps needs an engine and a codec"},
+		{"scope of the strategy (S6)", func(c *Config) { c.Strategy = Default{} },
+			"registry: the table and the strategy of configmaps do not agree on whether objects have namespaces"},
+		{"scope of the table (S6)", func(c *Config) {
+			c.Table = storage.NewTable(storage.Options{Engine: s.engine, Resource: "configmaps", Codec: codec{}})
+		}, "registry: the table and the strategy of configmaps do not agree on whether objects have namespaces"},
 	} {
-		config := s.config
-		c.f(&config)
-		_, err := New(config)
-		told(t, err, "raw: "+c.want)
+		t.Run(c.name, func(t *testing.T) {
+			config := s.config
+			c.f(&config)
+			_, err := New(config)
+			told(t, err, "raw: "+c.want)
+			defer func() {
+				if p := recover(); p == nil || fmt.Sprint(p) != c.want {
+					t.Errorf("Must panics with %v", p)
+				}
+			}()
+			Must(config)
+		})
 	}
 }

@@ -79,20 +79,33 @@ type Config struct {
 // is asked again and nobody sees the race. Its error goes to the client.
 type Guard func(ctx context.Context, view *storage.View, namespace, name string) error
 
-// New makes a store, or says what c lacks (rules S1 to S6).
-func New(c Config) (*Store, error) {
+// check says what c lacks (rules S1 to S7).
+func (c Config) check() error {
 	switch {
 	case c.Kind.Kind == "" || c.Kind.Version == "":
-		return nil, errors.New("registry: a store needs a kind and a version")
+		return errors.New("registry: a store needs a kind and a version")
 	case c.Resource.Resource == "":
-		return nil, errors.New("registry: a store needs the plural name of its resource")
+		return errors.New("registry: a store needs the plural name of its resource")
 	case c.Table == nil || c.Strategy == nil:
-		return nil, errors.New("registry: the store of " + c.Resource.String() + " needs a table and a strategy")
+		return errors.New("registry: the store of " + c.Resource.String() + " needs a table and a strategy")
+	case c.Table.Engine() == nil || c.Table.Codec() == nil:
+		return errors.New("registry: the table of " + c.Resource.String() + " needs an engine and a codec")
+	}
+	return nil
+}
+
+// New makes a store, or says what c lacks.
+func New(c Config) (*Store, error) {
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	s := &Store{
 		kind: c.Kind, resource: c.Resource, path: c.Path, table: c.Table, strategy: c.Strategy,
 		policy: c.Strategy.Policy(), guards: c.Guards, hooks: c.Hooks, shape: c.Shape, owners: c.Ownership,
 		clock: c.Clock, newUID: c.NewUID, suffix: c.Suffix, recollection: newRecollection(),
+	}
+	if s.table.Namespaced() != s.policy.Namespaced {
+		return nil, errors.New("registry: the table and the strategy of " + c.Resource.String() + " do not agree on whether objects have namespaces")
 	}
 	s.guards = slices.Clone(s.guards)
 	for _, guard := range c.GuardsFor {

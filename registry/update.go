@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -94,7 +95,7 @@ func (s *Store) update(ctx context.Context, u *update) (Updated, error) {
 	res, err := s.table.Modify(ctx, u.namespace, u.name, u.o.DryRun, u.judge)
 	u.conclude(ctx, res, err)
 	if err != nil {
-		return Updated{}, s.refuse("update", u.name, u.ranOut(ctx, err))
+		return Updated{}, s.refuse(string(u.verb()), u.name, u.ranOut(ctx, err))
 	}
 	return Updated{Version: res.Version, Created: u.created, Removed: u.removed, Rebased: u.rebased}, nil
 }
@@ -112,6 +113,14 @@ type update struct {
 	created bool
 	removed runtime.Object
 	rebased *Rebased
+}
+
+// verb is what the last attempt did: an update that creates fails as a create (rule S46e).
+func (u *update) verb() Verb {
+	if u.created {
+		return Create
+	}
+	return Update
 }
 
 // judge is one attempt: it says what should become of current.
@@ -255,8 +264,11 @@ func (u *update) create(ctx context.Context, view *storage.View, obj runtime.Obj
 	}
 	acc.SetResourceVersion("")
 	u.store.born(acc)
-	if acc.GetName() == "" {
+	if isGenerated(acc) {
 		return storage.Verdict{}, internal("metadata.name was not generated")
+	}
+	if name := acc.GetName(); name != "" && name != u.name { // the reference keeps it under another's name (rule S58)
+		return storage.Verdict{}, u.store.invalid(acc, field.ErrorList{field.Invalid(metadataPath.Child("name"), name, validation.FieldImmutableErrorMsg)})
 	}
 	if err := u.store.admitNew(ctx, view, u.namespace, obj, u.o.DryRun, u.ends); err != nil {
 		return storage.Verdict{}, err

@@ -97,6 +97,12 @@ func (t *Table) split(key string) (namespace, name string) {
 // Resource returns the name of the resource that the table is of.
 func (t *Table) Resource() schema.GroupResource { return schema.ParseGroupResource(t.resource) }
 
+// Namespaced reports whether the keys of the table have namespaces.
+func (t *Table) Namespaced() bool { return t.namespaced }
+
+// Codec returns what reads and writes the objects, nil if the table has no objects but values.
+func (t *Table) Codec() Codec { return t.codec }
+
 // Engine returns the engine beneath.
 func (t *Table) Engine() kv.Engine { return t.engine }
 
