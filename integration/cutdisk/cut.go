@@ -143,7 +143,10 @@ func (c *cut) bytes(name string, fresh bool) ([]byte, error) {
 		return nil, err
 	}
 	n := c.now.nodes[name]
-	replaced := !missing && (n.cut || n.over || !bytes.Equal(old, shown[:n.synced]))
+	if n.cut != nil && !c.s.happens() {
+		return c.s.tail(n.cut.bytes, n.cut.synced), nil
+	}
+	replaced := !missing && n.cut == nil && (n.over || !bytes.Equal(old, shown[:n.synced]))
 	if replaced && !c.s.happens() {
 		return old, nil
 	}

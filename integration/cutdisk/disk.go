@@ -37,7 +37,7 @@ type node struct {
 	size     int64
 	synced   int64 // of size, from the start
 	reserved int64 // for it to grow to; less than size counts for nothing
-	cut      bool  // shorter than what is synced under its name
+	cut      *uncut // what it was before it was cut shorter, until that is synced
 	over     bool  // other than what is synced, because that was written over
 	lost     span  // bytes that a sync should have made safe, and failed
 	again    span  // bytes that were written over since the last sync
@@ -45,6 +45,12 @@ type node struct {
 
 // A span is some bytes of a file, none if to is not after from.
 type span struct{ from, to int64 }
+
+// An uncut is what a file held before it was cut.
+type uncut struct {
+	bytes  []byte
+	synced int64
+}
 
 // New returns an empty disk.
 func New() *Disk { return &Disk{mem: vfs.NewCrashableMem(), nodes: map[string]*node{}, named: map[string]bool{}} }

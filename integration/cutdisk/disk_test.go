@@ -106,6 +106,11 @@ func TestWhatThePowerTakes(t *testing.T) {
 		{name: "a file that was cut may be as it was", tell: func(s story) {
 			s.must(s.safe("dir/a", "long").Truncate(1))
 		}, nothing: "a=long", at100: "a=l", between: []string{"a=long", "a=l"}},
+		{name: "what is cut off without having been synced may be there", tell: func(s story) {
+			f := s.safe("dir/a", "old")
+			s.write(f, "new")
+			s.must(f.Truncate(3))
+		}, nothing: "a=old", at100: "a=old", between: []string{"a=old", "a=oldne"}},
 		{name: "a file that was cut and synced is short, and goes on there", tell: func(s story) {
 			f := s.safe("dir/a", "long")
 			s.must(f.Truncate(1))

@@ -81,8 +81,8 @@ func (f *file) Sync() error {
 		f.n.lost.to = f.n.size
 		return why
 	}
-	cut := f.n.cut
-	f.n.synced, f.n.cut, f.n.over = f.n.size, false, false
+	cut := f.n.cut != nil
+	f.n.synced, f.n.cut, f.n.over = f.n.size, nil, false
 	if f.n.again.from <= f.n.lost.from && f.n.again.to >= f.n.lost.to {
 		f.n.lost = span{}
 	}
@@ -145,7 +145,10 @@ func (f *file) Truncate(size int64) error {
 		return err
 	}
 	old := f.v
-	f.v, f.n.size, f.n.synced, f.n.cut = v, size, min(f.n.synced, size), true
+	if f.n.cut == nil {
+		f.n.cut = &uncut{b, f.n.synced}
+	}
+	f.v, f.n.size, f.n.synced = v, size, min(f.n.synced, size)
 	f.n.lost.to = min(f.n.lost.to, size)
 	return old.Close()
 }

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -22,6 +23,7 @@ type disk struct {
 	durable map[string]*inode // as they are after the power went
 	ops     int               // changes so far
 	failAt  int               // the change that fails; 0 means none
+	failure error             // what it fails with; nil means errDisk
 	dies    bool              // every later change fails, too
 	onSync  func()            // called while a file is synced
 	locked  map[string]bool
@@ -42,7 +44,7 @@ func newDisk() *disk {
 func (d *disk) change() error {
 	d.ops++
 	if d.failAt > 0 && (d.ops == d.failAt || d.dies && d.ops > d.failAt) {
-		return errDisk
+		return cmp.Or(d.failure, errDisk)
 	}
 	return nil
 }

@@ -137,6 +137,40 @@ func TestAGroupThatFailsTakesWithItWhatRestsOnIt(t *testing.T) {
 	})
 }
 
+func TestAGroupThatDoesNotFitTakesWithItWhatRestsOnItAndWritingGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hold(t)
+		h.d.mu.Lock()
+		h.d.failAt = h.d.ops + 2 // the write of the second group
+		h.d.failure = local.ErrFull
+		h.d.mu.Unlock()
+		close(h.release)
+		if err := <-h.errs[0]; err != nil {
+			t.Error(err)
+		}
+		var full *local.FullError
+		for i := 1; i < 4; i++ {
+			if err := <-h.errs[i]; !errors.Is(err, kv.ErrReadOnly) || errors.Is(err, kv.ErrUnknown) || !errors.As(err, &full) {
+				t.Errorf("commit %d: %v", i, err)
+			}
+		}
+		if err := h.Err(); !errors.As(err, &full) {
+			t.Errorf("it says of itself: %v", err)
+		}
+		time.Sleep(2 * time.Second) // until it has looked for room
+		if err := h.Err(); err != nil {
+			t.Errorf("when there is room it says of itself: %v", err)
+		}
+		done, err := h.Commit(t.Context(), kv.Txn{
+			Ops:        []kv.Op{kv.Put(heldKey, []byte("y"))},
+			Conditions: []kv.Condition{{Key: heldKey, At: 3}},
+		})
+		if err != nil || done.Revision != 4 {
+			t.Errorf("the next commit is revision %d, %v, want 4", done.Revision, err)
+		}
+	})
+}
+
 func TestACancelledWaitDoesNotEndTheCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hold(t)

@@ -204,6 +204,11 @@ func TestASnapshotThatCannotBeReadBackReplacesNothing(t *testing.T) {
 	})
 }
 
+// tiny makes a store write segments and snapshots all the time, and drop old ones.
+func tiny(d *disk, clock *kvtest.Clock) local.Options {
+	return local.Options{Dir: "store", FS: d, Clock: clock, SegmentSize: 600, SnapshotSize: 1500, HistorySize: 2000, HistoryDuration: time.Minute}
+}
+
 // fill makes a store of a few groups in one segment and returns the segment's name.
 func fill(t *testing.T, opts local.Options, clean bool) string {
 	t.Helper()
