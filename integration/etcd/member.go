@@ -67,14 +67,13 @@ func config(t testing.TB, name string, opts Options) *embed.Config {
 	c.QuotaBackendBytes = opts.Quota
 	c.LogLevel = "panic"
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	c.ListenClientUrls, c.AdvertiseClientUrls = at(t, name+"c"), nil
-	c.ListenPeerUrls, c.AdvertisePeerUrls = at(t, name+"p"), nil
+	c.ListenClientUrls, c.ListenPeerUrls = at(t), at(t)
 	c.AdvertiseClientUrls, c.AdvertisePeerUrls = c.ListenClientUrls, c.ListenPeerUrls
 	return c
 }
 
 // at returns an address that nobody listens at.
-func at(t testing.TB, _ string) []url.URL {
+func at(t testing.TB) []url.URL {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -138,4 +137,13 @@ func (m *Member) Save() (restore func()) {
 }
 
 // Leads says whether the member is the leader.
-func (m *Member) Leads() bool { return m.server.Server.Leader() == m.server.Server.MemberID() }
+func (m *Member) Leads() bool {
+	return m.server != nil && m.server.Server.Leader() == m.server.Server.MemberID()
+}
+
+// GiveUp has the leader give its office to another.
+func (m *Member) GiveUp() {
+	if err := m.server.Server.TryTransferLeadershipOnShutdown(); err != nil {
+		m.t.Logf("the leader stays: %v", err)
+	}
+}

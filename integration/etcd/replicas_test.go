@@ -1,0 +1,210 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-dev/pawl/integration/etcd"
+	"github.com/pawl-dev/pawl/kv"
+	kvetcd "github.com/pawl-dev/pawl/kv/etcd"
+	"github.com/pawl-dev/pawl/kv/kvtest"
+)
+
+// What one replica was answered, the other reads, at any freshness that speaks of it.
+func TestTwoReplicasAreOneStore(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
+	for i := range 100 {
+		value := fmt.Sprint(i)
+		rev := one.put(a, value)
+		other.holds(other.read(kv.Latest), a, value)
+		rev = one.put(a, value+"!")
+		other.holds(other.read(kv.AtLeast(rev)), a, value+"!")
+		rev = one.put(a, value+"?")
+		snap := other.read(kv.Exactly(rev))
+		if other.holds(snap, a, value+"?"); snap.Revision() != rev {
+			t.Errorf("the state at %d is of %d", rev, snap.Revision())
+		}
+		if _, err := other.Read(t.Context(), kv.Exactly(rev+1)); err == nil {
+			t.Errorf("revision %d can be read", rev+1)
+		}
+		rev = one.put(a, value)
+		w := other.watch(ns, rev) // whether the other has seen it or not
+		if next := one.put(b, value); true {
+			if e, err := other.next(w); err != nil || e.Version.Revision != next {
+				t.Errorf("after %d came %+v, %v, want %d", rev, e.Version, err, next)
+			}
+		}
+		// A condition on what only the other has seen holds.
+		rev = one.put(a, value)
+		other.commit(kv.Txn{Conditions: []kv.Condition{{Key: a, At: rev}}, Ops: []kv.Op{kv.Put(a, []byte("x"))}})
+	}
+	same(t, one, other)
+}
+
+// same fails the test unless two replicas tell the same history.
+func same(t testing.TB, one, other *subject) {
+	t.Helper()
+	rev := one.read(kv.Latest).Revision()
+	other.read(kv.AtLeast(rev))
+	first, second := one.watch("default/", 1), other.watch("default/", 1)
+	for n := 0; ; n++ {
+		x, ok, err := first.Next()
+		y, alsoOk, alsoErr := second.Next()
+		switch {
+		case err != nil || alsoErr != nil || ok != alsoOk:
+			t.Fatalf("event %d: %v %v, and %v %v", n, ok, err, alsoOk, alsoErr)
+		case !ok:
+			t.Logf("%d events", n)
+			return
+		case !kvtest.Same(x.Version, y.Version) || !kvtest.Same(x.Prev, y.Prev):
+			t.Fatalf("event %d is %+v, and %+v", n, x.Version, y.Version)
+		}
+	}
+}
+
+// Many write to the same few keys through both, and everybody is answered the truth.
+func TestWritersOnTwoReplicas(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
+	l := newLedger()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for w := range 8 {
+		s := []*subject{one, other}[w%2]
+		wg.Go(func() { l.write(ctx, s, w, 3) })
+	}
+	for _, s := range []*subject{one, other} {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				l.mu.Lock()
+				before := l.answered
+				l.mu.Unlock()
+				if got := s.read(kv.Latest).Revision(); got < before {
+					t.Errorf("the latest is %d after %d was answered", got, before)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	same(t, one, other)
+	l.judge(t, one)
+	if l.conflicts == 0 {
+		t.Error("nobody was in anybody's way")
+	}
+}
+
+// What others keep in the same etcd moves its revision, and keeps nobody waiting.
+func TestRevisionsOfOthersKeepNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	s := subjectOn(t, on(m))
+	s.put(a, "1")
+	c := raw(t, m.URL)
+	began := time.Now()
+	const n = 200
+	for i := range n {
+		r, err := c.Put(t.Context(), "/registry/pods/a", fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.read(kv.Latest).Revision(); got < kv.Revision(r.Header.Revision) {
+			t.Errorf("the latest is %d after etcd was at %d", got, r.Header.Revision)
+		}
+	}
+	if took := time.Since(began) / n; took > 50*time.Millisecond {
+		t.Errorf("a write of another's and a read took %v", took)
+	}
+	if rev, ok := s.watch(ns, 1).Progress(); ok {
+		t.Errorf("progress %d before a was told", rev)
+	}
+}
+
+// Two prefixes are two stores.
+func TestPrefixesAreApart(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	opts := on(m)
+	one := subjectOn(t, opts)
+	opts.Prefix = "/pawl2/"
+	other := subjectOn(t, opts)
+	one.put(a, "1")
+	other.put(b, "2")
+	one.holds(one.read(kv.Latest), b, "")
+	other.holds(other.read(kv.Latest), a, "")
+	other.holds(other.read(kv.Latest), b, "2")
+}
+
+// One replica is told to forget, and all do, and a third that comes later.
+func TestAllForget(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
+	one.put(a, "1")
+	rev := one.put(a, "2")
+	one.put(a, "3")
+	var wg sync.WaitGroup
+	for _, s := range []*subject{one, other, one, other} {
+		wg.Go(func() {
+			if err := s.Compact(t.Context(), rev); err != nil {
+				t.Errorf("compact: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, s := range []*subject{one, other, subjectOn(t, on(m))} {
+		if oldest, _ := s.Revisions(); oldest != rev {
+			t.Errorf("the oldest is %d, want %d", oldest, rev)
+		}
+		_, err := s.Read(t.Context(), kv.Exactly(rev-1))
+		fails(t, err, kv.ErrCompacted)
+		s.holds(s.read(kv.Exactly(rev)), a, "2")
+		s.holds(s.read(kv.Latest), a, "3")
+	}
+}
+
+// History that has become too old is cut in etcd, by one of the replicas.
+func TestOneReplicaCutsHistory(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	clock := kvtest.NewClock()
+	opts := on(m)
+	opts.Clock, opts.CompactEvery = clock, time.Millisecond
+	one, other := subjectOn(t, opts), subjectOn(t, opts)
+	one.put(a, "1")
+	old := one.put(a, "2")
+	clock.Advance(2 * time.Hour)
+	one.put(a, "3")
+	eventually(t, "both replicas have forgotten", func() bool {
+		first, _ := one.Revisions()
+		second, _ := other.Revisions()
+		return first == old && second == old
+	})
+	opts.CompactEvery = -1
+	eventually(t, "etcd has forgotten", func() bool {
+		_, err := raw(t, m.URL).Get(t.Context(), "a", clientv3.WithRev(int64(old)-1))
+		return errors.Is(err, rpctypes.ErrCompacted)
+	})
+	if oldest, _ := subjectOn(t, opts).Revisions(); oldest != old {
+		t.Errorf("the oldest is %d for who comes later, want %d", oldest, old)
+	}
+	for _, s := range []*subject{one, other} { // whatever they have not done by themselves yet
+		if err := s.Compact(t.Context(), old); err != nil {
+			t.Error(err)
+		}
+	}
+	r, err := raw(t, m.URL).Get(t.Context(), kvetcd.DefaultPrefix+"/kv//floor")
+	if err != nil || len(r.Kvs) != 1 || r.Kvs[0].Version != 1 {
+		t.Errorf("the floor was moved not once: %v, %v", r, err)
+	}
+}
