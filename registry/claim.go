@@ -10,13 +10,18 @@ import (
 	"github.com/pawl-dev/pawl/storage"
 )
 
-// expiry is when obj goes by itself once it is written; otherwise is the answer for objects
-// that do not.
+// expiry is when obj goes by itself once it is written; otherwise is the answer for a strategy that
+// does not speak of it (rules S77 to S79).
 func (s *Store) expiry(obj runtime.Object, otherwise kv.ExpiryKind) kv.Expiry {
-	if e, ok := s.strategy.(Expirer); ok {
-		if ttl := e.TTL(obj); ttl > 0 {
-			return kv.Expiry{Kind: kv.After, For: ttl}
-		}
+	e, ok := s.strategy.(Expirer)
+	if !ok {
+		return kv.Expiry{Kind: otherwise}
+	}
+	switch ttl := e.TTL(obj); {
+	case ttl > 0:
+		return kv.Expiry{Kind: kv.After, For: ttl}
+	case ttl == 0:
+		return kv.Expiry{Kind: kv.Forever}
 	}
 	return kv.Expiry{Kind: otherwise}
 }

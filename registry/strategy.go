@@ -153,8 +153,8 @@ type DeletePreparer interface {
 }
 
 // An Expirer is a [Strategy] whose objects go by themselves. TTL returns how long obj is kept after
-// it is written, on create and on every update that changes it; 0 means forever (rules S77,
-// S78, B41).
+// it is written, on create and on every update that changes it: 0 means forever, and less that an
+// update leaves it as long as it had (rules S77, S78, B41).
 type Expirer interface {
 	TTL(obj runtime.Object) time.Duration
 }

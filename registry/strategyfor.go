@@ -125,7 +125,7 @@ func (s *strategyOf[T]) Holds(obj runtime.Object) bool {
 // TTL implements [Expirer].
 func (s *strategyOf[T]) TTL(obj runtime.Object) time.Duration {
 	if s.expirer == nil {
-		return 0
+		return -1
 	}
 	return s.expirer.TTL(s.goes(obj))
 }
