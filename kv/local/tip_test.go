@@ -61,7 +61,7 @@ func TestTheEndOfTheLogIsKnown(t *testing.T) {
 					t.Error(err)
 				}
 				e.Close()
-				e = mustOpen(t, local.Options{Dir: f.dir, Clock: clock})
+				mustOpen(t, local.Options{Dir: f.dir, Clock: clock})
 				return
 			}
 			var damage *local.DamageError
