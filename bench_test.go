@@ -4,17 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/auth"
+	"github.com/pawl-dev/pawl/internal/server"
 )
 
 // benched is a server whose handler is called without a network in between, so that a
 // benchmark counts what the server does and not what TLS and a client do.
 type benched struct {
 	b       *testing.B
+	parts   *parts
 	handler http.Handler
 	token   string
 }
@@ -26,7 +33,7 @@ func startBenched(b *testing.B) *benched {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = s.Stop(context.Background()) })
-	x := &benched{b: b, handler: s.http.Handler, token: s.config.BearerToken}
+	x := &benched{b: b, parts: s.parts, handler: s.http.Handler, token: s.config.BearerToken}
 	definition, err := os.ReadFile("testdata/widgets.json")
 	if err != nil {
 		b.Fatal(err)
@@ -128,4 +135,62 @@ func BenchmarkConflict(b *testing.B) {
 			}
 		})
 	}
+}
+
+// deaf is an authorizer that lets nobody read one object: a conflict is not explained to them.
+type deaf struct{}
+
+func (deaf) Authorize(a auth.Attributes) (bool, string) { return a.Verb != "get", "" }
+
+// BenchmarkConflictStorm measures what explanations add when many writes to one object are refused. Each
+// is sent twice: to the server, and to another over the same store which nobody may read from, so that it
+// does all the same but explain. Between so many writes the object changes, and 0 means never. The times
+// are medians.
+func BenchmarkConflictStorm(b *testing.B) {
+	for _, every := range []int{0, 15, 1} {
+		b.Run(fmt.Sprint("changes_every_", every), func(b *testing.B) {
+			x := startBenched(b)
+			bare := *x
+			bare.handler = x.bare(b)
+			version := versionOf(b, x.do(http.MethodPost, widgetsPath, widget("a", "", 0), http.StatusCreated))
+			stale, n := version, 0
+			change := func() {
+				n++
+				stale, version = version, versionOf(b, x.do(http.MethodPut, widgetsPath+"/a", widget("a", version, n), http.StatusOK))
+			}
+			change()
+			var explained, unexplained []time.Duration
+			for i := 1; b.Loop(); i++ {
+				if every > 0 && i%every == 0 {
+					change()
+				}
+				body, begin := widget("a", stale, -1), time.Now()
+				x.do(http.MethodPut, widgetsPath+"/a", body, http.StatusConflict)
+				middle := time.Now()
+				bare.do(http.MethodPut, widgetsPath+"/a", body, http.StatusConflict)
+				explained, unexplained = append(explained, middle.Sub(begin)), append(unexplained, time.Since(middle))
+			}
+			with, without := median(explained), median(unexplained)
+			b.ReportMetric(float64(with.Nanoseconds())/1000, "explained-us")
+			b.ReportMetric(float64(without.Nanoseconds())/1000, "bare-us")
+			b.ReportMetric(float64(with)/float64(without), "ratio")
+		})
+	}
+}
+
+// median of some times: what else the machine does is in few of them.
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// bare serves the same store to those who may not read single objects.
+func (x *benched) bare(b *testing.B) http.Handler {
+	gate, err := x.parts.gate()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return gate.WithAuthentication(gate.WithImpersonation(server.New(server.Config{
+		Catalogue: x.parts.catalogue, Authorizer: deaf{}, Authenticator: gate.Authenticator, Other: http.NotFoundHandler(), Scheme: x.parts.scheme, Logger: slog.New(slog.DiscardHandler),
+	})))
 }
