@@ -22,6 +22,13 @@
 // changed since the version the writer had read, who changed them, and which of them the
 // refused write changes too. Nothing of that is worked out unless somebody asks.
 //
+// # A stale write may be rebased
+//
+// Whoever sets [UpdateOptions].Rebase has their change applied to the version that exists: what differs
+// between the version that they had read, which is taken from history, and what they send. That happens only if
+// it shares no field with what others changed since; [Updated].Rebased then says what was done. Fields are
+// told apart by the [Shape] of the store's objects.
+//
 // # What this package does not know
 //
 // Nothing here knows of HTTP or of particular resources. A [Store] is made of a

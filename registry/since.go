@@ -119,7 +119,10 @@ func (s *Store) since(ctx context.Context, seen, current storage.Version) (*chan
 		for i, p := range net {
 			c.fields[i].Path = p.String()
 		}
-		return c, len(net) + 1, s.attribute(ctx, c, current, seen.Revision())
+		if len(net) > 0 {
+			err = s.attribute(ctx, c, current, seen.Revision())
+		}
+		return c, len(net) + 1, err
 	})
 }
 
@@ -139,11 +142,8 @@ func (s *Store) between(ctx context.Context, a, b storage.Version) ([]fieldpath.
 // attribute finds, for each field, the last change to it on the way back from current to the
 // revision seen. It stops as soon as all have been found.
 func (s *Store) attribute(ctx context.Context, c *changes, current storage.Version, seen kv.Revision) error {
-	left, v := len(c.net), current
+	v := current
 	for range walkMax {
-		if left == 0 || v.Revision() <= seen {
-			return nil
-		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -152,18 +152,33 @@ func (s *Store) attribute(ctx context.Context, c *changes, current storage.Versi
 			c.cut = true
 			return nil
 		}
+		if before.Revision() <= seen {
+			c.by(v, func(fieldpath.Path) bool { return true }) // what nobody changed later was changed here
+			return nil
+		}
 		changed, err := s.between(ctx, before, v)
 		if err != nil {
 			return err
 		}
-		here := indexed(changed)
-		for i, p := range c.net {
-			if c.fields[i].Operation == "" && here.touch(p) {
-				c.fields[i].Deed = deed(v)
-				left--
-			}
+		if c.by(v, indexed(changed).touch) == 0 {
+			return nil
 		}
 		v = before
 	}
 	return nil
+}
+
+// by notes that version v made those changes that are not known to be made later, and returns how many
+// are left.
+func (c *changes) by(v storage.Version, made func(fieldpath.Path) bool) (left int) {
+	for i, p := range c.net {
+		switch {
+		case c.fields[i].Operation != "":
+		case made(p):
+			c.fields[i].Deed = deed(v)
+		default:
+			left++
+		}
+	}
+	return left
 }
