@@ -189,7 +189,7 @@ func TestFlagsBecomeSettings(t *testing.T) {
 			if got.logger == nil {
 				t.Fatal(said)
 			}
-			got.logger = nil
+			got.logger, got.opening = nil, nil
 			if !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
