@@ -39,6 +39,10 @@ func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 	if t == nil {
 		return e.settle(ctx, len(txn.Ops), rests, err)
 	}
+	if e.log == nil {
+		e.writeNow(t)
+		return t.committed, t.err
+	}
 	select {
 	case <-t.done:
 		return t.committed, t.err
@@ -71,6 +75,9 @@ func (e *Engine) enter(txn kv.Txn) (t *ticket, rests ground, err error) {
 	}
 	now, elapsed := e.time.now()
 	t = e.sequence(now, elapsed, txn)
+	if e.log != nil {
+		e.work.Signal()
+	}
 	e.arm(elapsed)
 	rests.seen = e.newest
 	return t, rests, nil

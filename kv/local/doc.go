@@ -7,7 +7,8 @@
 // and joins the queue. One goroutine takes what is queued as a group, writes the group as
 // one frame of the log, waits for the disk once, makes the group readable, and answers its
 // writers. While it waits the next group gathers: the more writers there are, the
-// more commits share an fsync, and a lone writer waits for nobody.
+// more commits share an fsync, and a lone writer waits for nobody. In memory, where
+// there is nothing to wait for, whoever commits does this work.
 //
 // So readers see only what is durable, in the order of revisions, and what was
 // acknowledged survives both kill -9 and a loss of power. A refusal is answered once the
@@ -145,7 +146,7 @@ package local
 
 // For whoever changes this package.
 //
-// The order of locks is Engine.mu, then those of mvcc; journal.mu is held alone.
+// The order of locks is Engine.writing, Engine.mu, then those of mvcc; journal.mu is held alone.
 // The writer goroutine owns the journal's file; Engine.mu is never held while it waits
 // for the disk.
 //

@@ -46,6 +46,7 @@ type Engine struct {
 	released chan struct{} // closed when closing is set
 	closing  error         // what Close returns
 
+	writing sync.Mutex // held by whoever takes a group off the queue, until it is answered; before mu
 	mu      sync.Mutex // guards what follows
 	work    sync.Cond  // there is something queued, or the engine was closed
 	queue   []*ticket
@@ -94,6 +95,7 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	why, closed := e.era.ended(), e.closed
 	if why == nil && !closed {
 		e.enqueue(t)
+		e.work.Signal()
 	}
 	e.mu.Unlock()
 	switch {

@@ -135,6 +135,7 @@ func (e *Engine) expire() {
 		}
 		e.sequence(now, elapsed, kv.Txn{Author: Expirer, Ops: ops})
 	}
+	e.work.Signal()
 	e.arm(elapsed)
 }
 

@@ -10,11 +10,9 @@ import (
 // groupBytes is how large a group of commits may grow before the next one is begun.
 const groupBytes = 16 << 20
 
-// enqueue puts t at the end of the queue. The caller holds e.mu.
-func (e *Engine) enqueue(t *ticket) {
-	e.queue = append(e.queue, t)
-	e.work.Signal()
-}
+// enqueue puts t at the end of the queue. The caller holds e.mu, and sees that it gets written: it wakes
+// the writer, or does the writer's work.
+func (e *Engine) enqueue(t *ticket) { e.queue = append(e.queue, t) }
 
 // write runs until the engine is closed: it takes what is queued as one group, makes that
 // durable, makes it readable, and answers its writers. While it is busy with one group
@@ -22,16 +20,45 @@ func (e *Engine) enqueue(t *ticket) {
 func (e *Engine) write() {
 	defer close(e.done)
 	for {
-		switch what, group := e.take(); what {
-		case toStop:
-			return
+		what := e.take()
+		e.writing.Lock()
+		switch what {
 		case toWrite:
-			e.writeGroup(group)
+			e.writeNext()
 		case toProbe:
 			e.resumeWriting()
 		case toSweep:
 			e.sweepHistory()
 		}
+		e.writing.Unlock()
+		if what == toStop {
+			return
+		}
+	}
+}
+
+// writeNow does the writer's work until t is answered, in memory, where there is nothing to wait for: waking
+// the writer would take longer than all the rest of a commit.
+func (e *Engine) writeNow(t *ticket) {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	for {
+		select {
+		case <-t.done:
+			return
+		default:
+			e.writeNext()
+		}
+	}
+}
+
+// writeNext takes what is queued as one group, and writes it. The caller holds e.writing.
+func (e *Engine) writeNext() {
+	e.mu.Lock()
+	group := e.dequeue()
+	e.mu.Unlock()
+	if len(group) > 0 {
+		e.writeGroup(group)
 	}
 }
 
@@ -45,22 +72,22 @@ const (
 	toSweep      // away what history is too old
 )
 
-// take waits for something to do and returns it, with the next group if that is it.
-func (e *Engine) take() (task, []*ticket) {
+// take waits for something to do and returns it.
+func (e *Engine) take() task {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
 		switch {
 		case len(e.queue) > 0:
-			return toWrite, e.dequeue()
+			return toWrite
 		case e.closed:
-			return toStop, nil
+			return toStop
 		case e.probe:
 			e.probe = false
-			return toProbe, nil
+			return toProbe
 		case e.sweep:
 			e.sweep, e.sweeping = false, nil
-			return toSweep, nil
+			return toSweep
 		}
 		e.work.Wait()
 	}
