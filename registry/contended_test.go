@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -52,14 +51,11 @@ func contention(t testing.TB, span time.Duration) (rate, slowest float64) {
 // Sixteen writers of one object reach at least half the rate of one, and the slowest a third of their
 // mean. What else the machine does meanwhile matters, so the best of a few tries counts.
 func TestContentionIsAQueueAndNoStorm(t *testing.T) {
-	span, tries := 50*time.Millisecond, 1
-	if os.Getenv("PAWL_HEAVY") != "" {
-		span, tries = time.Second, 5
-	}
-	for range tries {
+	span := 50 * time.Millisecond * time.Duration(heavy(20, 1))
+	for range heavy(5, 1) {
 		rate, slowest := contention(t, span)
 		t.Logf("16 writers make %.2f of the writes of one, the slowest %.2f of their mean", rate, slowest)
-		if rate >= 0.5 && slowest >= 1.0/3 || os.Getenv("PAWL_HEAVY") == "" {
+		if rate >= 0.5 && slowest >= 1.0/3 || heavy(1, 0) == 0 {
 			return // without PAWL_HEAVY only the counts are held to anything
 		}
 	}
