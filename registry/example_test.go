@@ -30,32 +30,37 @@ func (lampStrategy) Validate(_ context.Context, lamp, _ *Lamp) field.ErrorList {
 	return nil
 }
 
-// A type, a strategy that is the default but for one thing, and a store of it. The second of two who
-// read the same version is refused, and told why.
+// A type, a strategy that is the default but for one thing, and a store of it. Of two who read the same
+// version the second to write is refused, and told why.
 func Example() {
 	ctx := context.Background()
-	engine, _ := local.Open(ctx, local.Options{Memory: true}) // or Dir: "lamps", to keep them
+	engine, err := local.Open(ctx, local.Options{Memory: true}) // or Dir: "lamps", to keep them
+	if err != nil {
+		panic(err)
+	}
 	defer engine.Close()
 	lamps := registry.Of[Lamp](engine, lampStrategy{})
 
-	ann, _ := lamps.Create(ctx, &Lamp{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, Color: "red"})
-	bob, _ := lamps.Get(ctx, "desk")
+	ann, err := lamps.Create(ctx, &Lamp{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, Color: "red"})
+	fmt.Println("ann:", ann.Color, err)
+	bob, err := lamps.Get(ctx, "desk")
 	bob.Color = "green"
-	_, err := lamps.Replace(ctx, bob)
-	fmt.Println("bob:", err)
+	bob, err = lamps.Replace(ctx, bob)
+	fmt.Println("bob:", bob.Color, err)
+
 	ann.Color = "blue"
 	_, err = lamps.Replace(ctx, ann)
 	fmt.Println("ann:", err)
-
 	var conflict *registry.ConflictError
 	if errors.As(err, &conflict) {
 		why, _ := conflict.Explain(ctx)
-		fmt.Println(why.Fields[0].Path, why.Fields[0].Contended)
+		fmt.Println(why.Fields[0].Path, "was changed, and ann changes it too:", why.Fields[0].Contended)
 	}
 	// Output:
-	// bob: <nil>
+	// ann: red <nil>
+	// bob: green <nil>
 	// ann: Operation cannot be fulfilled on lamps "desk": the object has been modified; please apply your changes to the latest version and try again
-	// .color true
+	// .color was changed, and ann changes it too: true
 }
 
 // Update asks again about what others wrote in between, until its change lands.

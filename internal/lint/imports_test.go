@@ -13,7 +13,7 @@ const module = "github.com/pawl-dev/pawl"
 // package may import what is below it, and its own folder's packages; nothing above it, and
 // nothing beside it.
 var layers = [][]string{
-	{"cmd/pawl"},
+	{"cmd/pawl", "examples"},
 	{"pawltest"},
 	{"."},
 	{"internal/server"},
