@@ -50,6 +50,7 @@ func (tp *topic) restart(rev kv.Revision) {
 	}
 	tp.head = &node{rev: rev}
 	tp.tail, tp.base = tp.head, rev
+	tp.restarts++
 	for w := range tp.waiting {
 		tp.wake(w)
 	}

@@ -28,6 +28,7 @@ type topic struct {
 	base       kv.Revision // events after it are in the list, unless forgotten
 	head, tail *node       // what is kept begins after head
 	watchers   int
+	restarts   int
 
 	mu      sync.Mutex // guards the watches waiting here, and what they wait on
 	waiting map[*watch]struct{}

@@ -27,7 +27,7 @@ func (x *Index) Watch(prefix string, after kv.Revision) (kv.Watch, error) {
 	}
 	tp, at := x.join(scope, prefix, min(after, x.state.Load().rev))
 	tp.watchers++
-	return &watch{index: x, topic: tp, prefix: prefix, after: after, at: at}, nil
+	return &watch{index: x, topic: tp, prefix: prefix, after: after, restarts: tp.restarts, at: at}, nil
 }
 
 // A scope is what kind of thing a prefix names.
@@ -156,11 +156,12 @@ func (x *Index) leave(tp *topic) {
 
 // A watch is a place in the list of one topic.
 type watch struct {
-	index   *Index
-	topic   *topic
-	prefix  string
-	after   kv.Revision
-	stopped atomic.Bool
+	index    *Index
+	topic    *topic
+	prefix   string
+	after    kv.Revision
+	restarts int // of topic, when the watch began
+	stopped  atomic.Bool
 
 	// Only who uses the watch touches these.
 	at  *node
@@ -178,13 +179,38 @@ func (w *watch) over() error {
 	case w.stopped.Load() || w.index.closed.Load():
 		w.err = &kv.Error{Op: "watch", Key: w.prefix, Kind: kv.ErrClosed}
 	case w.at.gone.Load():
-		w.index.mu.Lock()
-		oldest := w.index.oldestOf(scopeOf(w.prefix), w.prefix)
-		w.index.mu.Unlock()
+		oldest, ok := w.rejoin()
+		if ok {
+			return nil
+		}
 		w.err = &kv.Error{Op: "watch", Key: w.prefix, Want: max(w.at.rev, w.after), Have: oldest, Kind: kv.ErrCompacted}
 		w.Stop()
 	}
 	return w.err
+}
+
+// rejoin moves a watch from the future off a place that is gone, if all that was forgotten of
+// its topic is what it would not have told. It returns from which revision on there is history.
+func (w *watch) rejoin() (oldest kv.Revision, ok bool) {
+	w.index.mu.Lock()
+	defer w.index.mu.Unlock()
+	oldest = w.index.oldestOf(scopeOf(w.prefix), w.prefix)
+	if w.restarts != w.topic.restarts || w.at.rev >= w.after || w.after < w.topic.head.rev {
+		return oldest, false
+	}
+	w.at = w.topic.place(min(w.after, w.index.state.Load().rev))
+	return oldest, true
+}
+
+// look returns what is next, nil if there is nothing, or why the watch is at its end.
+func (w *watch) look() (*node, error) {
+	if n := w.peek(); n != nil {
+		return n, nil
+	}
+	if err := w.over(); err != nil {
+		return nil, err
+	}
+	return w.peek(), nil // over may have moved it
 }
 
 // peek skips what is not to be told and returns what is next, nil if there is nothing.
@@ -203,9 +229,9 @@ func (w *watch) Next() (kv.Event, bool, error) {
 	if w.err != nil || w.stopped.Load() || w.index.closed.Load() {
 		return kv.Event{}, false, w.over()
 	}
-	n := w.peek()
+	n, err := w.look()
 	if n == nil {
-		return kv.Event{}, false, w.over()
+		return kv.Event{}, false, err
 	}
 	w.at = n
 	return n.event, true, nil
@@ -228,8 +254,8 @@ func (w *watch) Wait() <-chan struct{} {
 
 // Progress implements [kv.Watch].
 func (w *watch) Progress() (kv.Revision, bool) {
-	linked := kv.Revision(w.index.linked.Load()) // before peek; see the note in doc.go
-	if w.peek() != nil || w.over() != nil {
+	linked := kv.Revision(w.index.linked.Load()) // before look; see the note in doc.go
+	if n, err := w.look(); n != nil || err != nil {
 		return 0, false
 	}
 	return max(linked, w.after), true
