@@ -75,6 +75,26 @@ var histories = []promise{
 			s.Errorf("got %+v", e.Version)
 		}
 	}},
+	{"a watch from the future misses nothing when what comes before that is forgotten", func(s *store) {
+		after := s.newest() + 3
+		w := s.watch(ns, after)
+		for s.newest() < after {
+			s.put(a, "old")
+		}
+		compact(s, after)
+		s.quiet(w)
+		ready := w.Wait()
+		select {
+		case <-ready:
+			s.Error("it was woken by what it must not tell")
+		default:
+		}
+		rev := s.put(b, "new")
+		s.wait(w)
+		if e := s.next(w); e.Version.Revision != rev {
+			s.Errorf("got %+v", e.Version)
+		}
+	}},
 	{"a deletion that is forgotten leaves no trace", func(s *store) {
 		s.put(a, "1")
 		compact(s, s.del(a))

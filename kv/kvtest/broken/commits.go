@@ -60,10 +60,10 @@ var commitFaults = []Fault{
 	}),
 	commits("names the last key in a conflict", func(ctx context.Context, good kv.Engine, txn kv.Txn) (kv.Committed, error) {
 		done, err := good.Commit(ctx, txn)
-		if conflict(err) == nil {
+		now, unread := good.Read(ctx, kv.Any)
+		if conflict(err) == nil || unread != nil {
 			return done, err
 		}
-		now, _ := good.Read(ctx, kv.Any)
 		for _, c := range slices.Backward(txn.Conditions) {
 			if have := at(now, c.Key); have != c.At {
 				return done, &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}

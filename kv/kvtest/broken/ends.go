@@ -3,7 +3,7 @@ package broken
 import (
 	"context"
 	"errors"
-	"sync"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -80,19 +80,21 @@ var endFaults = []Fault{
 		}
 	}),
 	fault("cuts off the commits under way when it is closed", func(good kv.Engine, bad *engine) {
-		var mu sync.RWMutex
-		closed := false
+		var closed, cut atomic.Bool
 		bad.close = func() error {
-			mu.Lock()
-			closed = true
-			mu.Unlock()
+			closed.Store(true)
+			for range 100_000 { // for there to be one under way
+				if cut.Load() {
+					break
+				}
+				runtime.Gosched()
+			}
 			return good.Close()
 		}
 		bad.commit = func(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 			done, err := good.Commit(ctx, txn)
-			mu.RLock()
-			defer mu.RUnlock()
-			if closed {
+			if closed.Load() {
+				cut.Store(true)
 				err = &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: err}
 			}
 			return done, err
