@@ -29,6 +29,39 @@
 // it shares no field with what others changed since; [Updated].Rebased then says what was done. Fields are
 // told apart by the [Shape] of the store's objects.
 //
+// # Go types
+//
+// A [Collection] is a store for objects of a Go type: [Of] makes one of an engine and a strategy. Its
+// [Collection.Update] tries again until it lands, or until it gives up and says what it lost to.
+//
+// # Several objects at once
+//
+// A [Transaction] has members, each of which is a create, an update, a delete or a look at an object,
+// in any stores of one engine. Their judges are asked in turn about one state, and what they say is one
+// commit, or none: then the error names the member, and says what it would be told alone.
+//
+// # The past
+//
+// Every version remembers who made it. [Store.History] goes back through those that are kept, and
+// [Store.At] reads an object as it was. How long they are kept is the engine's.
+//
+// # What an update costs
+//
+// In processor time at its best and in allocations, for an object of 1 KiB with a Go type, without
+// managedFields and in memory, on the machine of docs/measured.md:
+//
+//	read what is stored        17.0 us   63    encoding/json, for a type of its own
+//	copy it for the change      2.4 us   15
+//	prepare it                  0.1 us    0    without what a strategy does
+//	check its metadata          0.3 us    0    what is not certain costs the library's 6 us
+//	write it                    5.1 us   24    encoding/json
+//	commit                      2.4 us   14    in memory; a disk takes its time, and no processor
+//	all, and what joins it     29.8 us  130    [Store.Update]
+//	without a change           27.0 us  117    no commit, and no event
+//
+// A Collection reads the result once more. Hooks that want to be told, and validators that want a
+// copy, cost what they take. (go test -run xxx -bench 'Steps|Update' ./registry)
+//
 // # What this package does not know
 //
 // Nothing here knows of HTTP or of particular resources. A [Store] is made of a
