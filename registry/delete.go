@@ -51,9 +51,12 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, o *metav1.De
 	}
 	out := Deleted{Removed: d.fate == goes || d.fate == departs, Version: res.Version}
 	if d.fate == departs && len(d.o.DryRun) == 0 {
-		if out.Version, err = s.remove(ctx, res.Version); err != nil {
+		if out.Version, out.Removed, err = s.remove(ctx, res.Version); err != nil {
 			d.ends.end(ctx, Ending{Outcome: Uncertain})
 			return Deleted{}, s.refuse("delete", name, err)
+		}
+		if !out.Removed {
+			d.fate = marked
 		}
 	}
 	if _, out.Object, err = decode(out.Version); err != nil {

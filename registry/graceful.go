@@ -89,10 +89,10 @@ func (f farewell) tell(acc metav1.Object) {
 }
 
 // remove takes away an object that was just told that it has no time left, unless something came
-// to hold it. If it is gone already, it is as it should be (rule S99).
-func (s *Store) remove(ctx context.Context, told storage.Version) (storage.Version, error) {
+// to hold it; then it is not gone. If somebody else was quicker, it is as it should be (rule S99).
+func (s *Store) remove(ctx context.Context, told storage.Version) (last storage.Version, gone bool, err error) {
 	res, err := s.table.Modify(ctx, told.Namespace(), told.Name(), false, func(ctx context.Context, current storage.Version, view *storage.View) (storage.Verdict, error) {
-		if current.Created() != told.Created() {
+		if !current.Exists() || current.Created() != told.Created() {
 			return storage.Verdict{}, &storage.Error{Kind: storage.NotFound, Namespace: told.Namespace(), Name: told.Name()}
 		}
 		obj, acc, err := decode(current)
@@ -106,7 +106,7 @@ func (s *Store) remove(ctx context.Context, told storage.Version) (storage.Versi
 		return storage.Verdict{Action: storage.Remove}, nil
 	})
 	if storage.IsKind(err, storage.NotFound) {
-		return told, nil
+		return told, true, nil
 	}
-	return res.Version, err
+	return res.Version, res.Wrote, err
 }
