@@ -44,31 +44,46 @@ func TestKilledAtEveryOperation(t *testing.T) {
 	inTurn(t, func(t *testing.T, seed uint64, n int) (happened bool, operations int) {
 		w := newWorld(t, seed, cutdisk.New())
 		w.about = fmt.Sprintf(", n = %d", n)
-		w.breaks(cutdisk.From(n))
+		from := cutdisk.From(n)
+		w.breaks(func(op cutdisk.Op) error {
+			err := from(op)
+			happened = happened || err != nil
+			return err
+		})
+		dead := false
 		w.trouble = func(err error) {
 			if !errors.Is(err, cutdisk.ErrInjected) {
 				w.fatal(err)
 			}
-			happened = true
-			if w.e != nil {
-				w.e.Close()
-			}
-			w.breaks(nil)
-			w.trouble = w.fatal
-			w.mustOpen()
-			for range n % 3 {
-				w.asked++
-				w.commit(kv.Txn{Ops: []kv.Op{kv.Put(tables[0]+"ns/more", fmt.Append(nil, w.asked))}}, nil)
-			}
-			w.see()
-			w.crash(cutdisk.Nothing)
-			w.mustOpen()
-			w.crash(cutdisk.Survival{Percent: 50, Rand: rand.New(rand.NewPCG(seed, uint64(n)))})
-			w.mustOpen()
+			dead = true
 		}
-		w.liveUntil(steps()/2, &happened)
-		return happened, w.disk.Ops()
+		w.liveUntil(steps()/2, &dead)
+		operations = w.disk.Ops()
+		if happened {
+			w.afterKill(n)
+		}
+		return happened, operations
 	})
+}
+
+// afterKill goes on after the process was killed.
+func (w *world) afterKill(n int) {
+	w.Helper()
+	if w.e != nil {
+		w.e.Close()
+	}
+	w.breaks(nil)
+	w.trouble = w.fatal
+	w.mustOpen()
+	for range n % 3 {
+		w.asked++
+		w.commit(kv.Txn{Ops: []kv.Op{kv.Put(tables[0]+"ns/more", fmt.Append(nil, w.asked))}}, nil)
+	}
+	w.see()
+	w.crash(cutdisk.Nothing)
+	w.mustOpen()
+	w.crash(cutdisk.Survival{Percent: 50, Rand: rand.New(rand.NewPCG(w.seed, uint64(n)))})
+	w.mustOpen()
 }
 
 // inTurn calls run for n = 1, 2, 3, … until nothing happens in it any more. It says what happened

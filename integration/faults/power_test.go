@@ -108,7 +108,7 @@ func cuts(t *testing.T, seed uint64) (crashes []crash, operations int) {
 			}
 			return nil
 		})
-		w.live(steps())
+		w.live(steps() * 3 / 4)
 		operations = w.disk.Ops(cutdisk.Changes...)
 	})
 	return crashes, operations

@@ -187,6 +187,9 @@ func (w *world) keepTime() {
 func (w *world) live1(i int) {
 	r := rand.New(rand.NewPCG(w.seed, uint64(i)))
 	w.step(i, r)
+	if w.now.Load() == nil {
+		return // it could not be opened again
+	}
 	w.see()
 	w.pass(time.Duration(r.IntN(8_000)) * time.Millisecond)
 }
@@ -194,12 +197,16 @@ func (w *world) live1(i int) {
 // pass lets time pass, and sees that what should have expired then has.
 func (w *world) pass(d time.Duration) {
 	w.Helper()
-	halted := w.e.Err() != nil // so nothing can expire
+	halted := w.e.Err() != nil                           // so nothing can expire
 	for left := d; left >= 0; left -= 10 * time.Second { // and see what happens before it is forgotten
 		some := min(left, 10*time.Second)
 		w.time.elapsed += some
 		w.clock.Advance(some)
 		w.see()
+		var failed *local.FailedError
+		if errors.As(w.e.Err(), &failed) {
+			return // what it wrote last, if it did, is to be found in its history still
+		}
 	}
 	if halted || w.e.Err() != nil {
 		return
