@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -197,7 +199,7 @@ const DeleteCollectionPage = 10000
 // DeleteCollection deletes every object that list picks, each as [Store.Delete] would, and
 // returns them as they were (section 16 of the rules). Objects that are gone by then are
 // passed over. If some could not be deleted the error is the first of their errors; what
-// has been deleted stays so.
+// has been deleted stays so. With a limit it is one page, which says where the next would begin.
 func (s *Store) DeleteCollection(ctx context.Context, list ListOptions, o *metav1.DeleteOptions) (*storage.Page, error) {
 	if o == nil {
 		o = &metav1.DeleteOptions{}
@@ -221,12 +223,15 @@ func (s *Store) DeleteCollection(ctx context.Context, list ListOptions, o *metav
 		if err := s.deleteAll(ctx, page.Items, o); err != nil {
 			return nil, err
 		}
-		if all == nil {
-			all = page
-		} else {
+		switch {
+		case onePage:
+			return page, nil
+		case all == nil:
+			all = &storage.Page{Items: page.Items, Revision: page.Revision} // nothing will be left (rule S117)
+		default:
 			all.Items = append(all.Items, page.Items...)
 		}
-		if onePage || page.Continue == "" {
+		if page.Continue == "" {
 			return all, nil
 		}
 		if list.From, _, err = (storage.ListQuery{Continue: page.Continue}).Parse(); err != nil {
@@ -239,32 +244,22 @@ func (s *Store) DeleteCollection(ctx context.Context, list ListOptions, o *metav
 // deleted only if it still is the object that was listed. A worker stops at its first error,
 // the others go on (rule S114).
 func (s *Store) deleteAll(ctx context.Context, items []storage.Version, o *metav1.DeleteOptions) error {
-	jobs := make(chan storage.Version)
-	failed := make(chan error)
-	workers := min(deleteWorkers, max(len(items), 1))
-	for range workers {
-		go func() {
-			var first error
-			for v := range jobs {
-				if first == nil {
-					first = s.deleteListed(ctx, v, o)
+	errs := make([]error, min(deleteWorkers, len(items)))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for w := range errs {
+		workers.Go(func() {
+			for errs[w] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(items) {
+					return
 				}
+				errs[w] = s.deleteListed(ctx, items[i], o)
 			}
-			failed <- first
-		}()
+		})
 	}
-	for _, v := range items {
-		jobs <- v
-	}
-	close(jobs)
-	var errs []error
-	for range workers {
-		errs = append(errs, <-failed)
-	}
-	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		return errs[i]
-	}
-	return nil
+	workers.Wait()
+	return cmp.Or(errs...)
 }
 
 // deleteListed deletes one object that was listed. A panic must not leave it: it runs on a

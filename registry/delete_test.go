@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -278,6 +279,37 @@ func TestDeleteCollection(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a page says where the next begins, and all of them that nothing is left (S117)", func(t *testing.T) {
+		s := setUp(t)
+		s.Store.hooks = nil
+		page, err := s.DeleteCollection(t.Context(), ListOptions{Namespace: "ns", Limit: 2}, nil)
+		if err != nil || page.Continue == "" || page.Remaining == nil || *page.Remaining != 3 {
+			t.Errorf("%+v, %v", page, err)
+		}
+		if page, err = s.DeleteCollection(t.Context(), ListOptions{Namespace: "ns"}, nil); err != nil || page.Continue != "" || page.Remaining != nil || len(page.Items) != 3 {
+			t.Errorf("%+v, %v", page, err)
+		}
+	})
+	t.Run("options stay as they were given (S112)", func(t *testing.T) {
+		s := setUp(t)
+		s.Store.hooks = nil
+		list, o := ListOptions{Namespace: "ns"}, &metav1.DeleteOptions{GracePeriodSeconds: at(int64(-1)), Preconditions: &metav1.Preconditions{}}
+		given := o.DeepCopy()
+		if _, err := s.DeleteCollection(t.Context(), list, o); err != nil || !reflect.DeepEqual(o, given) || left(s) != "" {
+			t.Errorf("%v, the options became %+v, left %s", err, o, left(s))
+		}
+	})
+	t.Run("without a namespace it is of all (S120)", func(t *testing.T) {
+		s := setUp(t)
+		s.Store.hooks = nil
+		if _, err := s.Create(t.Context(), "other", thing("n0"), CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		page, err := s.DeleteCollection(t.Context(), ListOptions{}, nil)
+		if err != nil || namesOf(page) != "n0 n1 n2 n3 n4 n0" || left(s) != "" {
+			t.Errorf("told %v, %v", page, err)
+		}
+	})
 	t.Run("a context that has ended (S118)", func(t *testing.T) {
 		s := setUp(t)
 		ctx, cancel := context.WithCancel(t.Context())

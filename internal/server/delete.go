@@ -15,7 +15,6 @@ import (
 	utiljson "sigs.k8s.io/json"
 
 	"github.com/pawl-dev/pawl/registry"
-	"github.com/pawl-dev/pawl/storage"
 )
 
 // delete removes an object, or marks it (section 14 of the rules).
@@ -89,7 +88,7 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	return c.sendPage(&storage.Page{Items: page.Items, Revision: page.Revision})
+	return c.sendPage(page)
 }
 
 // deleteOptions returns the options of a delete. They are judged before anything is looked up:
