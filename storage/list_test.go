@@ -201,6 +201,10 @@ func TestAListGoesOnAfterItsRevisionIsGone(t *testing.T) {
 	if !errors.As(err, &e) || e.Kind != Expired || !e.Listing || e.Err.Error() != continueExpired {
 		t.Fatalf("got %v, want %q (K69)", err, continueExpired)
 	}
+	start, _, _ := decodeContinue(p.Continue)
+	if again, rev, err := decodeContinue(e.Continue); err != nil || again != start || rev != latestPage {
+		t.Fatalf("the token to go on with begins at %q and %d, %v; want %q again, and %d (K69)", again, rev, err, start, latestPage)
+	}
 	if p, err = next(e.Continue); err != nil || strings.Join(names(p), " ") != "ns/bb ns/d" || p.Revision != newest {
 		t.Fatalf("got %v, %v; want what is there now, from the same place on (K70)", p, err)
 	}

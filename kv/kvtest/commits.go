@@ -87,8 +87,10 @@ var commits = []promise{
 	{"nobody sees half of a transaction", seesNoHalf},
 	{"a condition that holds lets a commit through", func(s *store) {
 		rev := s.commit(one(kv.Put(a, []byte("1")), cond(a, kv.Absent), cond(b, kv.Absent))).Revision
-		s.commit(one(kv.Put(b, []byte("2")), cond(a, rev)))
-		s.holds(s.read(kv.Latest), b, "2")
+		rev = s.commit(one(kv.Put(a, []byte("2")), cond(a, rev))).Revision
+		s.commit(one(kv.Put(b, []byte("2")), cond(a, rev))) // of a version that is not the first, at a revision that is not the newest
+		s.commit(one(kv.Put(b, []byte("3")), cond(a, rev)))
+		s.holds(s.read(kv.Latest), b, "3")
 	}},
 	{"a conflict names the first key that had moved on, and nothing is written", func(s *store) {
 		old := s.put(a, "1")
@@ -122,6 +124,7 @@ var commits = []promise{
 			}
 		}
 		s.commit(one(kv.Put(a, []byte("2")), cond(a, kv.Absent)))
+		comeAndGo(s)
 	}},
 	{"deleting what is absent changes nothing", func(s *store) {
 		rev := s.put(a, "1")
@@ -222,6 +225,49 @@ func increment(s *store, w int) {
 	}
 }
 
+// comeAndGo has writers make a key where it is absent, and delete what they made. Nobody who is refused
+// is told of a deletion, even of one that is so new that it cannot be read yet.
+func comeAndGo(s *store) {
+	const writers, rounds = 4, 50
+	var mu sync.Mutex
+	gone, met := map[kv.Revision]bool{}, map[kv.Revision]bool{}
+	turn := func() error {
+		made, err := s.Commit(s.Context(), one(kv.Put(b, []byte("1")), cond(b, kv.Absent)))
+		var e *kv.Error
+		if errors.As(err, &e) && e.Kind == kv.ErrConflict {
+			mu.Lock()
+			met[e.Have] = true
+			mu.Unlock()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		deleted, err := s.Commit(s.Context(), one(kv.Delete(b), cond(b, made.Revision)))
+		mu.Lock()
+		gone[deleted.Revision] = true
+		mu.Unlock()
+		return err
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for range rounds {
+				if err := turn(); err != nil {
+					s.Errorf("writer %d: %v", w, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for rev := range met {
+		if rev == kv.Absent || gone[rev] {
+			s.Errorf("a put where nothing was to be lost to revision %d, at which the key was absent", rev)
+		}
+	}
+}
+
 // laterIsLarger has many commit and tell each other what they got.
 func laterIsLarger(s *store) {
 	var answered atomic.Uint64
@@ -287,11 +333,36 @@ func alike(s *store, snap kv.Snapshot, keys []string) {
 	}
 }
 
-// unknownIsWhole cancels commits of two keys while they are under way.
+// A waning context is cancelled when it is looked at for the last of so many times.
+type waning struct {
+	context.Context
+	cancel context.CancelFunc
+	looks  atomic.Int64
+}
+
+func (w *waning) look() {
+	if w.looks.Add(-1) == 0 {
+		w.cancel()
+	}
+}
+
+// Err looks at the context.
+func (w *waning) Err() error { w.look(); return w.Context.Err() }
+
+// Done looks at the context.
+func (w *waning) Done() <-chan struct{} { w.look(); return w.Context.Done() }
+
+// unknownIsWhole cancels commits of two keys while they are under way: half of them at some time, the
+// others at each of the first times that the engine looks whether they are.
 func unknownIsWhole(s *store) {
 	for i := range 100 {
-		ctx, cancel := context.WithCancel(s.Context())
-		go cancel()
+		under, cancel := context.WithCancel(s.Context())
+		ctx := &waning{Context: under, cancel: cancel}
+		if i%2 == 0 {
+			go cancel()
+		} else {
+			ctx.looks.Store(int64(i / 2 % 10))
+		}
 		key := fmt.Sprintf("%sk%d", ns, i)
 		_, err := s.Commit(ctx, kv.Txn{Ops: []kv.Op{kv.Put(key+"a", []byte("1")), kv.Put(key+"b", []byte("1"))}})
 		if err != nil {
@@ -299,6 +370,7 @@ func unknownIsWhole(s *store) {
 				s.Errorf("error %v does not say why", err)
 			}
 		}
+		cancel()
 		s.commit(kv.Txn{}) // what is under way is over
 		snap := s.read(kv.Latest)
 		if first, second := snap.Get(key+"a"), snap.Get(key+"b"); (first == nil) != (second == nil) || err == nil && first == nil {

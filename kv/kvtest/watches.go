@@ -31,7 +31,7 @@ var watches = []promise{
 	}},
 	{"a watch of a space, table, namespace or key tells of that alone", func(s *store) {
 		keys := []string{
-			a, b, table + "ns2/a", "default/core/configmaps2/ns/a", "default/core/namespaces/ns",
+			a, b, a + "2", table + "ns2/a", "default/core/configmaps2/ns/a", "default/core/namespaces/ns",
 			"other/core/configmaps/ns/a",
 		}
 		topics := []string{"default/", "other/", table, ns, a, table + "nowhere/", "default/core/namespaces/ns"}
@@ -43,20 +43,24 @@ var watches = []promise{
 		for _, key := range keys {
 			s.put(key, "1")
 		}
-		for i, topic := range topics {
-			late := s.watch(topic, start)
+		alone := func(w kv.Watch, topic string) {
 			for _, key := range keys {
 				if !covers(topic, key) {
 					continue
 				}
-				for _, w := range []kv.Watch{live[i], late} {
-					if e := s.next(w); e.Version.Key != key {
-						s.Errorf("%s tells of %s, want %s", topic, e.Version.Key, key)
-					}
+				if e := s.next(w); e.Version.Key != key {
+					s.Errorf("%s tells of %s, want %s", topic, e.Version.Key, key)
 				}
 			}
-			s.quiet(live[i])
-			s.quiet(late)
+			s.quiet(w)
+		}
+		for i, topic := range topics {
+			late := s.watch(topic, start)
+			alone(live[i], topic)
+			alone(late, topic)
+			live[i].Stop()
+			late.Stop()
+			alone(s.watch(topic, start), topic) // which nobody has watched meanwhile
 		}
 	}},
 	{"a watch of something that cannot be named is refused", func(s *store) {
