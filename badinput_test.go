@@ -408,6 +408,8 @@ func TestWhatIsLetPass(t *testing.T) {
 		{"a negative limit is none", "GET", "$C?limit=-1", "", "", 200, "", `"name":"a"`},
 		{"of two limits the first counts", "GET", "$C?limit=1&limit=x", "", "", 200, "", `"name":"a"`},
 		{"unknown parameters mean nothing", "GET", "$C?colour=red", "", "", 200, "", `"name":"a"`},
+		{"shards are unknown (S129)", "GET", "$C?shardSelector=nonsense", "", "", 200, "", `"name":"a"`},
+		{"a watch takes no notice of pages (S127)", "GET", "$C?watch=1&timeoutSeconds=1&limit=1&continue=nonsense", "", "", 200, "", `"name":"a"`},
 		{"a slash at the end means nothing", "GET", "$C/", "", "", 200, "", `"name":"a"`},
 		{"a timeout of less than nothing is none", "GET", "$C?timeout=-5s", "", "", 200, "", `"name":"a"`},
 	} {

@@ -133,6 +133,33 @@ func TestALimitMeansNothingToAListOfOneObject(t *testing.T) {
 	}
 }
 
+// Who asks for nothing in particular is given everything there is now, and at the least a list that
+// is empty (rule S122).
+func TestAListOfEverything(t *testing.T) {
+	s := newStand(t, namespaced)
+	page, err := s.List(t.Context(), ListOptions{})
+	if err != nil || page.Items == nil || len(page.Items) != 0 || page.Revision != s.revision() {
+		t.Errorf("%v, %v; want an empty list of now", page, err)
+	}
+	s.lag()
+	for _, ns := range []string{"one", "two"} {
+		if _, err := s.Create(t.Context(), ns, thing("a"), CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err = s.List(t.Context(), ListOptions{})
+	if err != nil || namesOf(page) != "a a" || page.Revision != s.revision() || page.Continue != "" || page.Remaining != nil {
+		t.Errorf("%+v, %v", page, err)
+	}
+	page, err = s.List(t.Context(), ListOptions{Limit: 1})
+	if err != nil || namesOf(page) != "a" || page.Continue == "" || *page.Remaining != 1 {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if page, err = s.List(t.Context(), ListOptions{From: storage.AtHand{}}); err != nil || len(page.Items) != 0 {
+		t.Errorf("%+v, %v; want what is at hand (S123)", page, err)
+	}
+}
+
 func TestErrorsOfListAndWatch(t *testing.T) {
 	s := newStand(t, namespaced)
 	s.made(thing("a"))
@@ -146,8 +173,10 @@ func TestErrorsOfListAndWatch(t *testing.T) {
 	if err := s.engine.Engine.(kv.Compactor).Compact(t.Context(), token.Revision); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.List(t.Context(), ListOptions{From: storage.Exactly{Revision: 2}})
-	told(t, err, "410 Expired: The resourceVersion for the provided list is too old.")
+	page, err := s.List(t.Context(), ListOptions{From: storage.Exactly{Revision: 2}})
+	if told(t, err, "410 Expired: The resourceVersion for the provided list is too old."); page != nil {
+		t.Errorf("beside the error there is a list: %v (S126)", page)
+	}
 	_, err = s.Watch(t.Context(), WatchOptions{From: storage.After{Revision: 2}})
 	told(t, err, "410 Expired: too old resource version: 2 (5)")
 	_, err = storage.WatchQuery{ResourceVersion: "x"}.Parse()

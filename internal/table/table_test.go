@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -178,4 +179,22 @@ func TestAnObjectOfAnotherKindIsABug(t *testing.T) {
 		}
 	}()
 	Of(v1("", "Pod")).Row(object(t, v1("", "Namespace"), "{}"), now)
+}
+
+// A kind that has no columns of its own shows its name, and when it was created (rules S135, H219).
+func TestAKindWithoutColumnsOfItsOwn(t *testing.T) {
+	c := Of(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Lamp"})
+	var header []string
+	for _, d := range c.Definitions {
+		header = append(header, d.Name+" "+d.Type+" "+d.Format)
+	}
+	if got, want := strings.Join(header, ", "), "Name string name, Created At date "; got != want {
+		t.Errorf("columns %q, want %q", got, want)
+	}
+	east := time.FixedZone("east", 3600)
+	lamp := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "desk", CreationTimestamp: metav1.NewTime(time.Date(2030, 1, 2, 4, 5, 6, 7, east))}}
+	row := c.Row(lamp, time.Now())
+	if got, want := fmt.Sprint(row.Cells), "[desk 2030-01-02T03:05:06Z]"; got != want {
+		t.Errorf("cells %s, want %s", got, want)
+	}
 }
