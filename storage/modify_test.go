@@ -87,8 +87,8 @@ func TestOnlyACommitMayRestOnAStaleState(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.put(thing("a", "guard", "first"))
 			f.put(thing("a", "one", "first"))
+			f.put(thing("a", "guard", "first")) // so that the newest revision is not the object's
 			f.lag()
 			c.change(f)
 			var saw []string
@@ -121,6 +121,9 @@ func TestOnlyACommitMayRestOnAStaleState(t *testing.T) {
 			}
 			if res.Wrote != c.wrote || is(t, res.Version) != c.result {
 				t.Errorf("wrote %v, result %q; want %v, %q", res.Wrote, is(t, res.Version), c.wrote, c.result)
+			}
+			if !res.Wrote && now.Exists() && res.Version.Revision() != now.Revision() {
+				t.Errorf("the result is at %d, and what is there at %d (K33)", res.Version.Revision(), now.Revision())
 			}
 			if want := c.saw[len(c.saw)-1]; res.Wrote && is(t, res.Prev) != want {
 				t.Errorf("before it was %q, want %q", is(t, res.Prev), want)
@@ -156,6 +159,7 @@ func TestResultsCarryTheirRevisions(t *testing.T) {
 	if err != nil || created.Prev.Exists() {
 		t.Fatal(created, err)
 	}
+	f.put(thing("a", "other", "first"))
 	again, err := f.Modify(t.Context(), "a", "one", false, putting(thing("a", "one", "first")))
 	if err != nil || again.Wrote || again.Version.Revision() != created.Version.Revision() {
 		t.Errorf("putting the same wrote %v at %d (K33)", again.Wrote, again.Version.Revision())
