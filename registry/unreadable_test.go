@@ -81,6 +81,12 @@ func TestWhatCannotBeReadIsHandledWithCare(t *testing.T) {
 		{"the same of what is not there", func(*stand) {}, del(ignoring()), `404 NotFound: configmaps "a" not found`, false},
 		{"with options that mean nothing there", rot, del(ignoring(func(o *metav1.DeleteOptions) { o.GracePeriodSeconds = at(int64(1)) })),
 			`422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with .gracePeriodSeconds`, true},
+		{"with a policy, which means nothing there (S111)", rot, del(ignoring(func(o *metav1.DeleteOptions) { o.PropagationPolicy = at(metav1.DeletePropagationBackground) })),
+			`422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with .propagationPolicy`, true},
+		{"with the old option, which means nothing there (S111)", rot, del(ignoring(func(o *metav1.DeleteOptions) { o.OrphanDependents = at(false) })),
+			`422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with .orphanDependents`, true},
+		{"with preconditions, which means nothing there (S111)", rot, del(ignoring(func(o *metav1.DeleteOptions) { o.Preconditions = &metav1.Preconditions{} })),
+			`422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with .preconditions`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStand(t, namespaced)
