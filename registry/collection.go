@@ -239,6 +239,7 @@ func (c *Collection[T]) changing(name string, change func(obj *T) error) Desire 
 
 func (c *Collection[T]) options(given []UpdateOptions) UpdateOptions {
 	o := only(given)
+	o.Patch = true
 	if o.Attempts == 0 {
 		o.Attempts = DefaultAttempts
 	}

@@ -162,13 +162,15 @@ func TestAChangeSeesWhatThoseBeforeItLeave(t *testing.T) {
 	f := newFixture(t)
 	f.put(thing("a", "gone", "red"))
 	key := func(w *View, n int) string { return w.ClaimPrefix("numbers") + fmt.Sprint(n) }
-	claim := func(_ context.Context, v Version, w *View) (Verdict, error) {
-		n := 1
-		for w.Get(key(w, n)) != nil && w.Peek(key(w, n)) != nil {
-			n++
-		}
-		w.Put(key(w, n), []byte("x"))
-		return Verdict{Action: Put, Object: thing("a", "x", fmt.Sprint(n))}, nil
+	claim := func(name string) Change {
+		return Change{f.Table, "a", name, func(_ context.Context, v Version, w *View) (Verdict, error) {
+			n := 1
+			for w.Peek(key(w, n)) != nil && w.Get(key(w, n)) != nil {
+				n++
+			}
+			w.Put(key(w, n), []byte(name))
+			return Verdict{Action: Put, Object: thing("a", name, fmt.Sprint(n))}, nil
+		}}
 	}
 	look := func(_ context.Context, v Version, w *View) (Verdict, error) {
 		saw := f.Version(w.Get(f.Key("a", "one")))
@@ -176,13 +178,21 @@ func TestAChangeSeesWhatThoseBeforeItLeave(t *testing.T) {
 	}
 	release := func(_ context.Context, v Version, w *View) (Verdict, error) {
 		w.Delete(key(w, 1))
-		return Verdict{Action: Put, Object: thing("a", "x", "released")}, nil
+		w.Delete(key(w, 2))
+		return Verdict{Action: Put, Object: thing("a", "free", "released")}, nil
 	}
 	_, err := Transact(t.Context(), false,
-		Change{f.Table, "a", "one", claim}, Change{f.Table, "a", "two", claim}, f.want("gone="), Change{f.Table, "a", "look", look},
-		Change{f.Table, "a", "free", release}, Change{f.Table, "a", "three", claim})
+		claim("one"), claim("two"), f.want("gone="), Change{f.Table, "a", "look", look}, Change{f.Table, "a", "free", release}, claim("three"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	snap, err := f.engine.Read(t.Context(), kv.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &View{table: f.Table}
+	if one, two := snap.Get(key(w, 1)), snap.Get(key(w, 2)); one == nil || string(one.Value) != "three" || two != nil {
+		t.Errorf("in the end 1 is %v and 2 is %v", one, two)
 	}
 	if got, want := f.state(), "free=released look=1, true one=1 three=1 two=2"; got != want {
 		t.Errorf("now  %s\nwant %s", got, want)
