@@ -194,13 +194,22 @@ func TestConflictsAreExplained(t *testing.T) {
 			s.made(thing("b"))
 			s.by("editor", "update", "", set("kept", "x"))
 		}, func(cm *configMap) { cm.ResourceVersion = "3" }, false, false, []string{": " + versionNever}},
+		{"it was changed so much since that only the last changes are looked at", func(s *stand) {
+			large := strings.Repeat("x", 1<<20)
+			s.by("early", "update", "", set("early", "x"))
+			for i := range walkBytesMax>>20 + 1 {
+				s.changed("a", set("large", fmt.Sprint(i, large)))
+			}
+		}, set("early", "y"), false, false, []string{
+			`.data.early: changed so many versions ago that it is not known by whom` + touch, `.data.large: changed by the server (Update, ` + first + `)` + untouched,
+		}},
 		{"it was changed so many times since that only the last changes are looked at", func(s *stand) {
 			s.by("early", "update", "", set("early", "x"))
 			for i := range walkMax {
 				s.changed("a", set("busy", fmt.Sprint(i)))
 			}
 		}, set("early", "y"), false, false, []string{
-			`.data.early: changed more than 256 versions ago` + touch, `.data.busy: changed by the server (Update, ` + first + `)` + untouched,
+			`.data.early: changed so many versions ago that it is not known by whom` + touch, `.data.busy: changed by the server (Update, ` + first + `)` + untouched,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

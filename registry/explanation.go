@@ -80,7 +80,7 @@ func (c FieldChange) String() string {
 		touch = "this write changes it too"
 	}
 	if c.Operation == "" {
-		return fmt.Sprintf("changed more than %d versions ago; %s", walkMax, touch)
+		return "changed so many versions ago that it is not known by whom; " + touch
 	}
 	sub := ""
 	if c.Subresource != "" {

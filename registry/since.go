@@ -12,14 +12,17 @@ import (
 	"github.com/pawl-dev/pawl/storage"
 )
 
-// walkMax is how many versions are looked at to find who changed a field.
-const walkMax = 256
+// So much is looked at to find who changed a field: versions, and bytes of them as they are stored.
+const (
+	walkMax      = 256
+	walkBytesMax = 4 << 20
+)
 
 // What is remembered of explanations, in each store: so that many requests refused for the same
 // reason, or nearly the same, cost what one does.
 const (
 	readingsMax      = 64
-	readingBytesMax  = 1 << 20 // of them, as stored
+	readingBytesMax  = 4 << 20 // of them, as stored
 	changesMax       = 256
 	changedFieldsMax = 8192 // of them
 )
@@ -142,8 +145,11 @@ func (s *Store) between(ctx context.Context, a, b storage.Version) ([]fieldpath.
 // attribute finds, for each field, the last change to it on the way back from current to the
 // revision seen. It stops as soon as all have been found.
 func (s *Store) attribute(ctx context.Context, c *changes, current storage.Version, seen kv.Revision) error {
-	v := current
+	v, size := current, 0
 	for range walkMax {
+		if size += len(v.Value()); size > walkBytesMax {
+			return nil
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
