@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/kvtest"
@@ -33,9 +34,13 @@ func TestDisk(t *testing.T) {
 	kvtest.Run(t, func(t *testing.T) kv.Engine { return open(t, local.Options{Dir: t.TempDir()}) })
 }
 
-// Segments and snapshots that are much too small find what lies at their edges.
+// Segments and snapshots that are much too small find what lies at their edges, and limits that allow
+// no history find what is kept whatever they say.
 func TestDiskWithTinyFiles(t *testing.T) {
 	kvtest.Run(t, func(t *testing.T) kv.Engine {
-		return open(t, local.Options{Dir: t.TempDir(), SegmentSize: 500, SnapshotSize: 1000})
+		return open(t, local.Options{
+			Dir: t.TempDir(), SegmentSize: 500, SnapshotSize: 1000,
+			HistoryDuration: time.Second, HistorySize: 1,
+		})
 	})
 }
