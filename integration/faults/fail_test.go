@@ -19,13 +19,7 @@ func TestEveryOperationFailsOnce(t *testing.T) {
 	inTurn(t, func(t *testing.T, seed uint64, n int) (happened bool, operations int) {
 		w := newWorld(t, seed, cutdisk.New())
 		w.about = fmt.Sprintf(", n = %d", n)
-		nth := cutdisk.Nth(n)
-		w.breaks(func(op cutdisk.Op) error {
-			err := nth(op)
-			happened = happened || err != nil
-			return err
-		})
-		operation := 0
+		w.breaks(cutdisk.Nth(n))
 		w.trouble = func(err error) {
 			if !errors.Is(err, cutdisk.ErrInjected) {
 				w.fatal(err)
@@ -33,8 +27,7 @@ func TestEveryOperationFailsOnce(t *testing.T) {
 			w.afterFailure(err, n%3)
 		}
 		w.live(steps() / 2)
-		operation += w.disk.Ops()
-		return happened, operation
+		return w.broke.Load(), w.disk.Ops()
 	})
 }
 
@@ -44,12 +37,7 @@ func TestKilledAtEveryOperation(t *testing.T) {
 	inTurn(t, func(t *testing.T, seed uint64, n int) (happened bool, operations int) {
 		w := newWorld(t, seed, cutdisk.New())
 		w.about = fmt.Sprintf(", n = %d", n)
-		from := cutdisk.From(n)
-		w.breaks(func(op cutdisk.Op) error {
-			err := from(op)
-			happened = happened || err != nil
-			return err
-		})
+		w.breaks(cutdisk.From(n))
 		dead := false
 		w.trouble = func(err error) {
 			if !errors.Is(err, cutdisk.ErrInjected) {
@@ -59,10 +47,10 @@ func TestKilledAtEveryOperation(t *testing.T) {
 		}
 		w.liveUntil(steps()/2, &dead)
 		operations = w.disk.Ops()
-		if happened {
+		if w.broke.Load() {
 			w.afterKill(n)
 		}
-		return happened, operations
+		return w.broke.Load(), operations
 	})
 }
 

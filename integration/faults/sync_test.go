@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,12 +19,7 @@ func TestAnFsyncThatFailsIsForGood(t *testing.T) {
 	inTurn(t, func(t *testing.T, seed uint64, n int) (happened bool, operations int) {
 		w := newWorld(t, seed, cutdisk.New())
 		w.about = fmt.Sprintf(", n = %d", n)
-		nth := cutdisk.Nth(n, cutdisk.Sync, cutdisk.SyncDir)
-		w.breaks(func(op cutdisk.Op) error {
-			err := nth(op)
-			happened = happened || err != nil
-			return err
-		})
+		w.breaks(cutdisk.Nth(n, cutdisk.Sync, cutdisk.SyncDir))
 		w.trouble = func(err error) {
 			if !errors.Is(err, cutdisk.ErrInjected) {
 				w.fatal(err)
@@ -38,7 +34,7 @@ func TestAnFsyncThatFailsIsForGood(t *testing.T) {
 			w.mustOpen()
 		}
 		w.live(steps() / 2)
-		return happened, w.disk.Ops(cutdisk.Sync, cutdisk.SyncDir)
+		return w.broke.Load(), w.disk.Ops(cutdisk.Sync, cutdisk.SyncDir)
 	})
 }
 
@@ -50,15 +46,14 @@ func TestAFullDiskThatFailsIsAFailedDisk(t *testing.T) {
 		nth := cutdisk.Nth(n)
 		w.room = 4000
 		w.disk.Limit(w.room)
-		full := false
+		var wasFull atomic.Bool
+		var since atomic.Int64 // operations since it was full
 		w.breaks(func(op cutdisk.Op) error {
-			if !full {
+			if !wasFull.Load() {
 				return nil
 			}
-			operations++
-			err := nth(op)
-			happened = happened || err != nil
-			return err
+			since.Add(1)
+			return nth(op)
 		})
 		w.trouble = func(err error) {
 			var failed *local.FailedError
@@ -66,12 +61,12 @@ func TestAFullDiskThatFailsIsAFailedDisk(t *testing.T) {
 			case errors.As(err, &failed) || errors.Is(err, cutdisk.ErrInjected):
 				w.afterFailure(err, 2)
 			default:
-				full = true
+				wasFull.Store(true)
 				w.afterFull(err, false)
 			}
 			w.moreRoom()
 		}
 		w.live(steps() / 2)
-		return happened, operations
+		return w.broke.Load(), int(since.Load())
 	})
 }

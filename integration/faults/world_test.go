@@ -75,6 +75,7 @@ type world struct {
 	now             atomic.Pointer[local.Engine]           // that is open, for whoever looks on
 	fault           atomic.Pointer[func(cutdisk.Op) error] // asked before each operation, if there is one
 	gate            atomic.Pointer[chan struct{}]          // that syncs wait at, if there is one
+	broke           atomic.Bool                            // an operation was made to fail
 
 	// trouble is told of what a client was answered that is no ordinary answer, and makes
 	// the store take writes again.
@@ -96,7 +97,11 @@ func (w *world) use(d *cutdisk.Disk) {
 			<-*gate
 		}
 		if fault := w.fault.Load(); fault != nil {
-			return (*fault)(op)
+			err := (*fault)(op)
+			if err != nil {
+				w.broke.Store(true)
+			}
+			return err
 		}
 		return nil
 	})
