@@ -192,6 +192,23 @@ func TestBetweenTheTwoStepsOfADelete(t *testing.T) { // rules S99, S101, S103
 	}
 }
 
+// A delete of one version alone, that drops the collector's finalizer and so holds nothing back, is
+// done; the reference refuses it always (rule S101).
+func TestDeleteAtAVersionDropsAFinalizer(t *testing.T) {
+	for _, dry := range []bool{true, false} {
+		s := newStand(t, namespaced)
+		there := s.made(with(thing("a"), func(cm *corev1.ConfigMap) { cm.Finalizers = []string{metav1.FinalizerOrphanDependents} }))
+		o := &metav1.DeleteOptions{PropagationPolicy: at(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{ResourceVersion: &there.ResourceVersion}}
+		if dry {
+			o.DryRun = []string{metav1.DryRunAll}
+		}
+		did, err := s.Delete(t.Context(), "ns", "a", o)
+		if err != nil || !did.Removed || did.Object.GetName() != "a" || (s.stored("a") != nil) != dry {
+			t.Errorf("dry %v: %+v, %v, stored %v", dry, did, err, s.stored("a"))
+		}
+	}
+}
+
 func TestMarkDeleting(t *testing.T) { // rule S97
 	for _, c := range []struct {
 		name       string
