@@ -37,8 +37,8 @@ type ObjectOf[T any] interface {
 	metav1.Object
 }
 
-// OfOptions are what a [Collection] is made of beside its engine and its strategy.
-type OfOptions[T any] struct {
+// CollectionOptions are what a [Collection] is made of beside its engine and its strategy.
+type CollectionOptions[T any] struct {
 	// Kind is the kind of the objects; the zero value is the name of T, version v1, and no group.
 	Kind schema.GroupVersionKind
 	// Plural names the collection; "" is the kind in small letters and the plural.
@@ -55,7 +55,7 @@ type OfOptions[T any] struct {
 
 // Of returns the collection of the objects of type T in an engine, for those who know that T can be
 // stored: it panics where [NewCollection] has an error. A nil strategy is [DefaultFor].
-func Of[T any, P ObjectOf[T]](engine kv.Engine, strategy StrategyFor[T], o ...OfOptions[T]) *Collection[T] {
+func Of[T any, P ObjectOf[T]](engine kv.Engine, strategy StrategyFor[T], o ...CollectionOptions[T]) *Collection[T] {
 	c, err := NewCollection[T, P](engine, strategy, only(o))
 	if err != nil {
 		panic(err)
@@ -65,7 +65,7 @@ func Of[T any, P ObjectOf[T]](engine kv.Engine, strategy StrategyFor[T], o ...Of
 
 // NewCollection returns the collection of the objects of type T in an engine. The error says what T
 // or the strategy would have to have.
-func NewCollection[T any, P ObjectOf[T]](engine kv.Engine, strategy StrategyFor[T], o OfOptions[T]) (*Collection[T], error) {
+func NewCollection[T any, P ObjectOf[T]](engine kv.Engine, strategy StrategyFor[T], o CollectionOptions[T]) (*Collection[T], error) {
 	if engine == nil {
 		return nil, errors.New("registry: a collection needs an engine")
 	}
@@ -109,7 +109,7 @@ func Over[T any, P ObjectOf[T]](store *Store) (*Collection[T], error) {
 	return &Collection[T]{store: store, of: of}, nil
 }
 
-func (o OfOptions[T]) kind() schema.GroupVersionKind {
+func (o CollectionOptions[T]) kind() schema.GroupVersionKind {
 	kind := o.Kind
 	if kind.Version == "" {
 		kind.Version = "v1"
@@ -120,7 +120,7 @@ func (o OfOptions[T]) kind() schema.GroupVersionKind {
 	return kind
 }
 
-func (o OfOptions[T]) fields() storage.FieldsFunc {
+func (o CollectionOptions[T]) fields() storage.FieldsFunc {
 	if o.Fields == nil {
 		return nil
 	}

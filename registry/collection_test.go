@@ -160,7 +160,7 @@ func TestTypesThatCannotBeStoredAreRefused(t *testing.T) {
 
 func refused[T any, P ObjectOf[T]](t *testing.T, name, why string) {
 	t.Run(name, func(t *testing.T) {
-		_, err := NewCollection[T, P](memory(t), nil, OfOptions[T]{})
+		_, err := NewCollection[T, P](memory(t), nil, CollectionOptions[T]{})
 		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%v, want … %s …", err, why)
 		}
@@ -178,7 +178,7 @@ type wrongTTL struct{ DefaultFor[lamp] }
 func (wrongTTL) TTL(lamp) time.Duration { return 0 }
 
 func TestAMethodThatWouldNeverBeCalledIsRefused(t *testing.T) {
-	_, err := NewCollection(memory(t), wrongTTL{}, OfOptions[lamp]{})
+	_, err := NewCollection(memory(t), wrongTTL{}, CollectionOptions[lamp]{})
 	if err == nil || !strings.Contains(err.Error(), "the method TTL of the strategy registry.wrongTTL has to be a func(*registry.lamp) time.Duration") {
 		t.Error(err)
 	}
@@ -255,7 +255,7 @@ func TestAStrategyForATypeIsAskedAboutItsObjects(t *testing.T) {
 
 func TestOptionsOfACollection(t *testing.T) {
 	ctx, engine := t.Context(), memory(t)
-	c := Of(engine, DefaultFor[lamp]{Policies: Policy{Namespaced: true}}, OfOptions[lamp]{
+	c := Of(engine, DefaultFor[lamp]{Policies: Policy{Namespaced: true}}, CollectionOptions[lamp]{
 		Kind: schema.GroupVersionKind{Group: "x.io", Version: "v2", Kind: "Torch"}, Plural: "torchwood", Space: "other",
 		Fields: func(l *lamp) fields.Set { return fields.Set{"color": l.Color} },
 	})

@@ -313,14 +313,14 @@ func TestATransactionThatIsTooLargeSaysSo(t *testing.T) {
 // A guard that wants the namespace finds one that is created before what is in it.
 func TestWhatIsCreatedTogetherIsThereForThoseBehindIt(t *testing.T) {
 	engine := memory(t)
-	rooms := Of[lamp](engine, nil, OfOptions[lamp]{Plural: "rooms"})
+	rooms := Of[lamp](engine, nil, CollectionOptions[lamp]{Plural: "rooms"})
 	inRoom := func(_ context.Context, view *storage.View, namespace, _ string) error {
 		if view.Get(rooms.Store().Table().Key("", namespace)) == nil {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "rooms"}, namespace)
 		}
 		return nil
 	}
-	lamps := Of(engine, DefaultFor[lamp]{Policies: Policy{Namespaced: true}}, OfOptions[lamp]{Config: Config{Guards: []Guard{inRoom}}})
+	lamps := Of(engine, DefaultFor[lamp]{Policies: Policy{Namespaced: true}}, CollectionOptions[lamp]{Config: Config{Guards: []Guard{inRoom}}})
 	_, err := Transact(t.Context(), lamps.In("attic").Creates(newLamp("desk", "red")), rooms.Creates(newLamp("attic", "dark")))
 	if want := `member 0 of the transaction, create lamps "attic/desk": rooms "attic" not found`; !says(err, want) {
 		t.Error(err)
@@ -416,7 +416,7 @@ func (solvent) Validate(_ context.Context, a, _ *account) field.ErrorList {
 type bank struct{ accounts, entries *Collection[account] }
 
 func newBank(engine kv.Engine) bank {
-	return bank{Of(engine, solvent{}), Of(engine, solvent{}, OfOptions[account]{Plural: "entries"})}
+	return bank{Of(engine, solvent{}), Of(engine, solvent{}, CollectionOptions[account]{Plural: "entries"})}
 }
 
 const (
