@@ -40,7 +40,8 @@ import (
 // parts is what a server is put together from, from the bottom up.
 type parts struct {
 	config                        Config
-	engine                        *local.Engine
+	engine                        store
+	shared                        SharedStore // the engine, if it is one; nil otherwise
 	pki                           *pki.PKI
 	accounts                      *auth.Accounts
 	turns                         *storage.Turns
@@ -70,16 +71,24 @@ func assemble(ctx context.Context, c Config) (*parts, error) {
 		}
 	}
 	var err error
-	if p.engine, err = openEngine(ctx, c); err != nil {
+	if p.engine, p.shared, err = openEngine(ctx, c); err != nil {
 		return nil, err
 	}
-	if err := p.openKeys(); err != nil {
+	if err := p.openKeys(ctx); err != nil {
 		return nil, errors.Join(err, p.engine.Close())
 	}
 	if err := p.wire(); err != nil {
 		return nil, errors.Join(err, p.engine.Close())
 	}
 	return p, nil
+}
+
+// confirm has the catalogue catch up, if there may be more in the store than it knows.
+func (p *parts) confirm() func(context.Context) error {
+	if p.shared == nil {
+		return nil
+	}
+	return func(ctx context.Context) error { return p.manager.Confirm(ctx) }
 }
 
 // remembered calls f once for each group version.
@@ -91,24 +100,41 @@ func remembered(f func(schema.GroupVersion) (map[string]*spec.Schema, error)) fu
 	}
 }
 
-func openEngine(ctx context.Context, c Config) (*local.Engine, error) {
+func openEngine(ctx context.Context, c Config) (store, SharedStore, error) {
+	if c.Engine == EngineShared {
+		s, err := c.Shared(ctx, SharedOptions{HistoryDuration: c.HistoryDuration, HistorySize: c.HistorySize, Logger: c.Logger})
+		if err != nil {
+			return nil, nil, err
+		}
+		return sharedStore{s}, s, nil
+	}
 	o := local.Options{
 		Memory: c.Engine == EngineMemory, HistoryDuration: c.HistoryDuration, HistorySize: c.HistorySize, Logger: c.Logger, Progress: c.Opening,
 	}
 	if !o.Memory {
 		o.Dir = storeDir(c.DataDir)
 	}
-	return local.Open(ctx, o)
+	e, err := local.Open(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return e, nil, nil
 }
 
-func (p *parts) openKeys() error {
+func (p *parts) openKeys(ctx context.Context) error {
 	c := p.config
 	host, err := hostOf(c.Listen)
 	if err != nil {
 		return err
 	}
+	var kept []pki.Kept
+	if p.shared != nil {
+		if kept, err = sharedKeys(ctx, p.shared); err != nil {
+			return err
+		}
+	}
 	p.pki, err = pki.Open(pki.Options{
-		Dir: c.DataDir, Hosts: append([]string{host}, c.TLSSANs...), CertFile: c.TLSCertFile, KeyFile: c.TLSPrivateKeyFile, Logger: c.Logger,
+		Dir: c.DataDir, Kept: kept, Hosts: append([]string{host}, c.TLSSANs...), CertFile: c.TLSCertFile, KeyFile: c.TLSPrivateKeyFile, Logger: c.Logger,
 	})
 	return err
 }
@@ -134,7 +160,7 @@ func (p *parts) wire() error {
 		return err
 	}
 	p.server = server.New(server.Config{
-		Catalogue: p.catalogue, Authorizer: auth.Masters{}, Authenticator: gate.Authenticator, Other: p.other(), Scheme: p.scheme, Logger: p.config.Logger,
+		Catalogue: p.catalogue, Confirm: p.confirm(), Authorizer: auth.Masters{}, Authenticator: gate.Authenticator, Other: p.other(), Scheme: p.scheme, Logger: p.config.Logger,
 	})
 	p.handler = gate.WithAuthentication(gate.WithImpersonation(p.server))
 	return nil

@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"net"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -56,8 +57,30 @@ func (p *parts) version(gr schema.GroupResource) *resource.Version {
 	return p.catalogue.Catalogue().Lookup(gr.Group, gr.Resource).Versions[0]
 }
 
-// control starts the loops that empty what is being deleted, and collect what nobody owns any more.
+// control starts the loops that empty what is being deleted, and collect what nobody owns any more. Of several servers on
+// one store one has them run.
 func (p *parts) control(ctx context.Context) {
+	if p.shared == nil {
+		for _, run := range p.controllers() {
+			p.loop(ctx, func(ctx context.Context) { _ = run(ctx) }) // ends with ctx or the engine
+		}
+	} else {
+		p.loop(ctx, func(ctx context.Context) { p.shared.Lead(ctx, "loops", p.lead) })
+	}
+	p.loop(ctx, func(ctx context.Context) { p.specs.Follow(ctx, p.catalogue.Changed) })
+}
+
+// lead runs the loops of all servers on one store.
+func (p *parts) lead(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, run := range p.controllers() {
+		all.Go(func() { _ = run(ctx) })
+	}
+	all.Wait()
+}
+
+// controllers are the loops, ready to be run once.
+func (p *parts) controllers() []func(context.Context) error {
 	ns := p.version(namespaces)
 	emptier := controller.NewNamespaces(controller.NamespacesOptions{
 		Store: ns.Store, Status: ns.Subresources["status"].Store, Finalize: ns.Subresources["finalize"].Store,
@@ -69,12 +92,8 @@ func (p *parts) control(ctx context.Context) {
 	accounts := controller.NewAccounts(controller.AccountsOptions{
 		Namespaces: p.namespaces, Accounts: p.version(serviceAccounts).Store, Log: p.config.Logger,
 	})
-	p.loop(ctx, func(ctx context.Context) { _ = emptier.Run(ctx) }) // ends with ctx or the engine
-	p.loop(ctx, func(ctx context.Context) { _ = accounts.Run(ctx) })
-	p.loop(ctx, func(ctx context.Context) { _ = cleaner.Run(ctx) })
 	collector := controller.NewCollector(controller.CollectorOptions{
 		Engine: p.engine, Catalogue: p.catalogue, Custom: p.manager, Log: p.config.Logger,
 	})
-	p.loop(ctx, func(ctx context.Context) { _ = collector.Run(ctx) })
-	p.loop(ctx, func(ctx context.Context) { p.specs.Follow(ctx, p.catalogue.Changed) })
+	return []func(context.Context) error{emptier.Run, accounts.Run, cleaner.Run, collector.Run}
 }

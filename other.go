@@ -38,7 +38,7 @@ func (p *parts) other() http.Handler {
 	build, _ := debug.ReadBuildInfo() // nil is fine
 	mux.Handle("/version", health.Version(health.VersionOf(p.config.Version, build)))
 	mux.Handle("/metrics", health.Metrics(p.metrics()))
-	kept := keptStore{Engine: p.engine, parts: p}
+	kept := keptStore{store: p.engine, parts: p}
 	mux.Handle(upkeep.BackupPath, upkeep.Backup(kept, p.config.Logger))
 	mux.Handle(upkeep.CompactPath, upkeep.Compact(kept, p.config.Logger, time.Now))
 	mux.Handle(contention.Path, p.contention)

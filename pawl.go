@@ -30,12 +30,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pawl-dev/pawl/internal/pki"
+	"github.com/pawl-dev/pawl/kv"
 )
 
 // The engines that a server can keep its objects in.
 const (
 	EngineLocal  = "local"  // a log in the data folder
 	EngineMemory = "memory" // gone when the server stops
+	EngineShared = "shared" // Config.Shared's
 )
 
 // DefaultListen is where a server listens that is told nothing else.
@@ -49,8 +51,16 @@ type Config struct {
 	DataDir string
 	// Listen is HOST:PORT; port 0 picks a free one. "" means DefaultListen.
 	Listen string
-	// Engine is EngineLocal or EngineMemory; "" means EngineLocal.
+	// Engine is EngineLocal, EngineMemory or EngineShared; "" means EngineLocal, or EngineShared if there is Shared.
 	Engine string
+	// Shared opens a store that other servers use too, in place of one in DataDir, which must be "":
+	//
+	//	Shared: func(ctx context.Context, o pawl.SharedOptions) (pawl.SharedStore, error) {
+	//		return etcd.Open(ctx, etcd.Options{Endpoints: urls, HistoryDuration: o.HistoryDuration, Logger: o.Logger})
+	//	}
+	//
+	// It is given rather than chosen by name so that who does not use etcd does not link its client.
+	Shared func(context.Context, SharedOptions) (SharedStore, error)
 	// Kubeconfig is the file to write the administrator's kubeconfig to; "" means the file
 	// kubeconfig in DataDir.
 	Kubeconfig string
@@ -78,6 +88,12 @@ type Config struct {
 }
 
 func (c Config) complete() (Config, error) {
+	if c.Shared != nil {
+		if err := c.checkShared(); err != nil {
+			return c, err
+		}
+		c.Engine = EngineShared
+	}
 	if c.Engine == "" {
 		c.Engine = EngineLocal
 	}
@@ -88,7 +104,9 @@ func (c Config) complete() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case c.Engine != EngineLocal && c.Engine != EngineMemory:
+	case c.Engine == EngineShared && c.Shared == nil:
+		return c, errors.New("the shared engine needs a store: give Shared")
+	case c.Engine != EngineLocal && c.Engine != EngineMemory && c.Engine != EngineShared:
 		return c, fmt.Errorf("no engine is called %q: choose %s or %s", c.Engine, EngineLocal, EngineMemory)
 	case c.Engine == EngineLocal && c.DataDir == "":
 		return c, errors.New("the local engine needs a data folder")
@@ -240,8 +258,11 @@ func (s *Server) RESTConfig() *rest.Config { return rest.CopyConfig(s.config) }
 // told that it is gone (410), as after a long time. Clients must cope with that, and a test
 // can see here whether they do.
 func (s *Server) Compact(ctx context.Context) error {
-	_, newest := s.parts.engine.Revisions()
-	return s.parts.engine.Compact(ctx, newest)
+	now, err := s.parts.engine.Read(ctx, kv.Latest)
+	if err != nil {
+		return err
+	}
+	return s.parts.engine.Compact(ctx, now.Revision())
 }
 
 // Stop answers the requests under way, ends all watches between two events, and closes the

@@ -44,7 +44,7 @@ func (p *parts) Backup(ctx context.Context, w io.Writer) error {
 
 // A kept store is what the keeper of a server may do with it.
 type keptStore struct {
-	*local.Engine
+	store
 	parts *parts
 }
 
@@ -173,7 +173,7 @@ func CompactFolder(ctx context.Context, dataDir string, before kv.Revision, olde
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	bound := upkeep.Bound{Before: before, OlderThan: olderThan}
-	done, err = bound.Apply(ctx, keptStore{Engine: e}, time.Now())
+	done, err = bound.Apply(ctx, keptStore{store: e}, time.Now())
 	if err != nil {
 		return done, fmt.Errorf("compact %s: %w", dir, err)
 	}

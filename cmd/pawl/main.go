@@ -42,7 +42,7 @@ func catchSignals() <-chan os.Signal {
 
 // start starts the server that the settings describe.
 func start(ctx context.Context, s settings) (server, error) {
-	srv, err := pawl.Start(ctx, pawl.Config{
+	c := pawl.Config{
 		DataDir:           s.dataDir,
 		Listen:            s.listen,
 		Engine:            s.engine,
@@ -56,7 +56,11 @@ func start(ctx context.Context, s settings) (server, error) {
 		Version:           version,
 		Logger:            s.logger,
 		Opening:           s.opening,
-	})
+	}
+	if s.engine == "etcd" { // which keeps what the data folder would
+		c.DataDir, c.Engine, c.Shared = "", pawl.EngineShared, s.etcd.open
+	}
+	srv, err := pawl.Start(ctx, c)
 	if err != nil {
 		return nil, err // not srv: a nil *Server is a server that is not nil
 	}

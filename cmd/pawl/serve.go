@@ -23,6 +23,7 @@ type settings struct {
 	dataDir         string
 	listen          string
 	engine          string
+	etcd            etcdSettings
 	kubeconfig      string
 	tokenAuthFile   string
 	historyDuration time.Duration
@@ -82,6 +83,9 @@ discovery only.`,
   # Reachable from other machines
   pawl serve --listen 0.0.0.0:7443 --tls-san pawl.example.com,192.0.2.7
 
+  # One of several servers on one etcd: whichever a client speaks to, it is the same
+  pawl serve --engine etcd --etcd-endpoints http://127.0.0.1:2379
+
   # Add the server to your own kubeconfig, as context "pawl"
   pawl serve --kubeconfig ~/.kube/config`,
 		Args:    noArguments,
@@ -104,7 +108,8 @@ func addServeFlags(cmd *cobra.Command, s *settings) {
 	f.SortFlags = false
 	f.StringVar(&s.dataDir, "data", "./pawl-data", "`folder` for objects, keys and the kubeconfig")
 	f.Var(newValue(&s.listen, "127.0.0.1:7443", "host:port", parseAddress), "listen", "where to listen; port 0 picks a free one")
-	choice(cmd, &s.engine, "engine", "", "where objects are kept: on disk, or in memory until the end", "local", "memory")
+	choice(cmd, &s.engine, "engine", "", "where objects are kept: on disk, in memory until the end, or in etcd, for several servers that are one", "local", "memory", "etcd")
+	addEtcdFlags(cmd, &s.etcd)
 	f.StringVar(&s.kubeconfig, "kubeconfig", "", "`file` to write a kubeconfig to; if it exists, context \"pawl\" is added (default DATA/kubeconfig)")
 	f.StringVar(&s.tokenAuthFile, "token-auth-file", "", "CSV `file` with users and their bearer tokens: token,user,uid,\"group1,group2\"")
 	f.Var(newValue(&s.historyDuration, "1h", "duration", parsePeriod), "history-duration", "how long past versions are kept for watches and paging; never less than 75s")
@@ -131,6 +136,9 @@ func (s *settings) check() error {
 	}
 	if (s.tlsCertFile == "") != (s.tlsKeyFile == "") {
 		return &usageError{"--tls-cert-file and --tls-private-key-file belong together", "give both, or neither to serve a certificate of our own"}
+	}
+	if err := s.etcd.check(s.engine == "etcd"); err != nil {
+		return err
 	}
 	for _, san := range s.tlsSANs {
 		if net.ParseIP(san) == nil && len(validation.IsDNS1123Subdomain(san)) > 0 && len(validation.IsWildcardDNS1123Subdomain(san)) > 0 {

@@ -153,7 +153,7 @@ func TestServe(t *testing.T) {
 }
 
 func TestFlagsBecomeSettings(t *testing.T) {
-	defaults := settings{dataDir: "./pawl-data", listen: "127.0.0.1:7443", engine: "local", kubeconfig: filepath.Join("pawl-data", "kubeconfig"),
+	defaults := settings{dataDir: "./pawl-data", listen: "127.0.0.1:7443", engine: "local", etcd: etcdSettings{prefix: "/pawl"}, kubeconfig: filepath.Join("pawl-data", "kubeconfig"),
 		historyDuration: time.Hour, historySize: 512 << 20, logFormat: "text"}
 	with := func(change func(*settings)) settings {
 		s := defaults
@@ -170,6 +170,12 @@ func TestFlagsBecomeSettings(t *testing.T) {
 		{"--listen [::1]:0", with(func(s *settings) { s.listen = "[::1]:0" })},
 		{"--listen :7443", with(func(s *settings) { s.listen = ":7443" })},
 		{"--engine memory", with(func(s *settings) { s.engine = "memory" })},
+		{"--engine etcd --etcd-endpoints http://a:2379,http://b:2379", with(func(s *settings) {
+			s.engine, s.etcd.endpoints = "etcd", []string{"http://a:2379", "http://b:2379"}
+		})},
+		{"--engine etcd --etcd-endpoints https://a --etcd-cafile ca --etcd-certfile c --etcd-keyfile k --etcd-prefix /p/", with(func(s *settings) {
+			s.engine, s.etcd = "etcd", etcdSettings{[]string{"https://a"}, "ca", "c", "k", "/p/"}
+		})},
 		{"--token-auth-file t.csv", with(func(s *settings) { s.tokenAuthFile = "t.csv" })},
 		{"--history-duration 1h30m", with(func(s *settings) { s.historyDuration = 90 * time.Minute })},
 		{"--history-size 2Gi", with(func(s *settings) { s.historySize = 2 << 30 })},

@@ -35,6 +35,11 @@ func (p *PKI) loadAccountKey() error {
 		return err
 	}
 	p.warnIfOpen(file)
+	return p.readAccountKey(file, data)
+}
+
+// readAccountKey takes the key from the content of its file.
+func (p *PKI) readAccountKey(file string, data []byte) error {
 	block, _ := pem.Decode(data)
 	if block != nil {
 		key, _ := x509.ParsePKCS8PrivateKey(block.Bytes)

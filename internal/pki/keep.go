@@ -37,6 +37,27 @@ func (p *PKI) Keep() ([]Kept, error) {
 	return []Kept{{kept[0], authority}, {kept[1], account}, {kept[2], []byte(p.token + "\n")}}, nil
 }
 
+// take has the PKI be that of the server which kept these files.
+func (p *PKI) take(files []Kept) error {
+	have := map[string][]byte{}
+	for _, f := range files {
+		have[f.Name] = f.Content
+	}
+	for _, name := range kept {
+		if have[name] == nil {
+			return &Error{File: name, Problem: "is not among what was kept of the server", Remedy: "keep all of it, or nothing"}
+		}
+	}
+	var err error
+	if p.ca, err = parseIdentity(have[kept[0]]); err != nil {
+		return &Error{File: kept[0], Problem: "is damaged", Err: err, Remedy: "keep another in its place"}
+	}
+	if ca := p.ca.cert(); !ca.IsCA || ca.CheckSignatureFrom(ca) != nil {
+		return &Error{File: kept[0], Problem: "is not an authority that signed itself", Remedy: "keep another in its place"}
+	}
+	return errors.Join(p.readAccountKey(kept[1], have[kept[1]]), p.readToken(kept[2], have[kept[2]]))
+}
+
 // KeepDir does what [PKI.Keep] does with a data folder that no server has. What is missing
 // there is left out: it would have been made at the next start.
 func KeepDir(dir string) (found []Kept, err error) {

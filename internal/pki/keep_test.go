@@ -83,3 +83,42 @@ func TestCheckChangesNothingAndFindsEachFile(t *testing.T) {
 		}
 	}
 }
+
+// Without a folder, too, a server can be the same as another: both are known by either's clients.
+func TestTwoServersOfOneIdentity(t *testing.T) {
+	one, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := one.Keep()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(Options{Kept: files, Hosts: []string{"other.example.com"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.AdminToken() != one.AdminToken() || !other.AccountKey().Equal(one.AccountKey()) || !other.Roots().Equal(one.Roots()) {
+		t.Error("it is another server")
+	}
+	for _, id := range []identity{other.serving, other.admin} {
+		if err := id.cert().CheckSignatureFrom(one.ca.cert()); err != nil {
+			t.Errorf("%s is not known to the first: %v", id.cert().Subject, err)
+		}
+	}
+	for name, wrong := range map[string]struct {
+		options Options
+		says    string
+	}{
+		"a folder besides":     {Options{Kept: files, Dir: t.TempDir()}, "not from both"},
+		"a file that is left":  {Options{Kept: files[1:]}, "ca.pem is not among"},
+		"a damaged authority":  {Options{Kept: []Kept{{kept[0], []byte("x")}, files[1], files[2]}}, "ca.pem is damaged"},
+		"no authority":         {Options{Kept: []Kept{{kept[0], one.admin.content()}, files[1], files[2]}}, "is not an authority"},
+		"a damaged key":        {Options{Kept: []Kept{files[0], {kept[1], []byte("x")}, files[2]}}, "accounts.key does not hold"},
+		"a token that is none": {Options{Kept: []Kept{files[0], files[1], {kept[2], []byte("a b")}}}, "admin-token does not hold"},
+	} {
+		if _, err := Open(wrong.options); err == nil || !strings.Contains(err.Error(), wrong.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

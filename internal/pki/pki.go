@@ -31,6 +31,8 @@ const (
 type Options struct {
 	// Dir is the data folder. Without one nothing is kept on disk.
 	Dir string
+	// Kept are the files of a server that this one is to be the same as; see [PKI.Keep]. They go without a folder.
+	Kept []Kept
 
 	// Hosts are names and addresses that the serving certificate covers beside localhost,
 	// 127.0.0.1 and ::1. Unspecified addresses (0.0.0.0, ::) and empty ones are passed over.
@@ -84,7 +86,7 @@ func Open(o Options) (*PKI, error) {
 	if p.given, err = openGiven(o.CertFile, o.KeyFile); err != nil {
 		return nil, err
 	}
-	if err := p.load(); err != nil {
+	if err := p.load(o.Kept); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -98,9 +100,14 @@ func Open(o Options) (*PKI, error) {
 	return p, nil
 }
 
-// load reads what is on disk, makes the token, and leaves absent what is to be made.
-func (p *PKI) load() error {
-	if p.dir == "" {
+// load reads what is on disk or was kept, makes the token, and leaves absent what is to be made.
+func (p *PKI) load(given []Kept) error {
+	switch {
+	case len(given) > 0 && p.dir != "":
+		return errors.New("a server has its keys from a folder or from another server, not from both")
+	case len(given) > 0:
+		return p.take(given)
+	case p.dir == "":
 		p.token = newToken()
 		var err error
 		p.accountKey, err = newKey()
@@ -157,6 +164,11 @@ func (p *PKI) loadToken() error {
 		return err
 	}
 	p.warnIfOpen(file)
+	return p.readToken(file, data)
+}
+
+// readToken takes the token from the content of its file.
+func (p *PKI) readToken(file string, data []byte) error {
 	p.token = strings.TrimSpace(string(data))
 	if p.token == "" || strings.ContainsFunc(p.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return &Error{File: file, Problem: "does not hold one token on one line",

@@ -85,12 +85,32 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, rt route,
 	}
 }
 
+// lookup finds the resource and its version in the catalogue. One that is unknown may be another server's, which this one
+// has not heard of yet.
+func (c *call) lookup() {
+	for confirmed := c.s.confirm == nil; ; confirmed = true {
+		if c.res = c.catalogue.Lookup(c.rt.group, c.rt.resource); c.res != nil {
+			c.ver = c.res.Version(c.rt.version)
+		}
+		if c.ver != nil || confirmed {
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.r.Context(), confirmMax)
+		err := c.s.confirm(ctx)
+		cancel()
+		if err != nil {
+			return // it is as unknown as it was
+		}
+		c.catalogue = c.s.catalogue.Catalogue()
+	}
+}
+
+// confirmMax is how long it may take to find out whether a resource exists that is not known.
+const confirmMax = 5 * time.Second
+
 // find looks the resource up and picks what serves the verb; if there is nothing it answers.
 func (c *call) find() (func(*call) error, bool) {
-	c.res = c.catalogue.Lookup(c.rt.group, c.rt.resource)
-	if c.res != nil {
-		c.ver = c.res.Version(c.rt.version)
-	}
+	c.lookup()
 	if c.ver == nil || c.rt.extra {
 		return nil, c.notHere()
 	}

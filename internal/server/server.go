@@ -31,7 +31,10 @@ const (
 
 // Config is what a [Server] is made of. All but Authenticator, Scheme, Logger and Now are needed.
 type Config struct {
-	Catalogue  *resource.Registry
+	Catalogue *resource.Registry
+	// Confirm returns once the catalogue holds all that was answered before, here or by another server on the same
+	// store: it is called before a resource is said not to exist. Nil if nobody else can have made one.
+	Confirm    func(context.Context) error
 	Authorizer auth.Authorizer
 	// Authenticator knows the tokens that clients ask about; nil if nobody may know (rule H200).
 	Authenticator auth.Authenticator
@@ -47,6 +50,7 @@ type Config struct {
 // A Server answers requests whose sender is known: it belongs behind an [auth.Gate].
 type Server struct {
 	catalogue     *resource.Registry
+	confirm       func(context.Context) error // nil if there is nothing to confirm
 	authorizer    auth.Authorizer
 	authenticator auth.Authenticator // nil if there is none
 	other         http.Handler
@@ -64,7 +68,7 @@ type Server struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{
-		catalogue: c.Catalogue, authorizer: c.Authorizer, authenticator: c.Authenticator, other: c.Other, scheme: c.Scheme, logger: c.Logger, now: c.Now,
+		catalogue: c.Catalogue, confirm: c.Confirm, authorizer: c.Authorizer, authenticator: c.Authenticator, other: c.Other, scheme: c.Scheme, logger: c.Logger, now: c.Now,
 		draining: make(chan struct{}), drained: make(chan struct{}),
 	}
 	if s.logger == nil {

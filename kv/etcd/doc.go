@@ -55,6 +55,8 @@
 //	<prefix>/kv//deleted    who deleted last: written with each commit that deletes, since etcd keeps nothing of a deletion
 //	<prefix>/kv//floor      the revision from which on history is kept
 //	<prefix>/kv//room       written to find out whether there is room again
+//	<prefix>/once/<name>    what [Engine.Once] keeps
+//	<prefix>/leader/<name>  who leads, by [Engine.Lead]
 //
 // An envelope is (numbers of fixed size big-endian; u is a uvarint; a text is its length, u, and its bytes):
 //

@@ -71,6 +71,18 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer, files []EnclosedFile, 
 	return writeBackup(ctx, w, backup{state, tables, last, e.opts.Clock.Now(), files}, progress)
 }
 
+// WriteBackup does what [Engine.Backup] does with the state of another engine. When each table
+// was changed is not known of it, so it is taken to be at that state.
+func WriteBackup(ctx context.Context, w io.Writer, state kv.Snapshot, taken time.Time, files []EnclosedFile, progress Progress) (About, error) {
+	tables := map[string]kv.Revision{}
+	var last kv.Instant
+	for v := range state.Ascend("", "") {
+		tables[kv.TableOf(v.Key)] = state.Revision()
+		last = max(last, v.Time)
+	}
+	return writeBackup(ctx, w, backup{state, tables, last.Time(), taken, files}, progress)
+}
+
 // BackupDir does what [Engine.Backup] does with a store that no engine has open. It changes
 // nothing, so that it can be done where nothing can be written; [InUseError] if an engine
 // has the store.

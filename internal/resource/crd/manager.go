@@ -106,11 +106,25 @@ func (m *Manager) follow(ctx context.Context) error {
 			return nil
 		case err != nil:
 			m.log.Warn("definitions are read anew", "because", err)
-			if err := m.begin(ctx); err != nil && !storage.IsClosed(err) {
-				return err
-			}
+			m.beginAnew(ctx)
 		}
 		m.wait(ctx)
+	}
+}
+
+// beginAnew begins again, however often it has to try: the store may be elsewhere, and away.
+func (m *Manager) beginAnew(ctx context.Context) {
+	for {
+		err := m.begin(ctx)
+		if err == nil || storage.IsClosed(err) || ctx.Err() != nil {
+			return
+		}
+		m.log.Warn("definitions cannot be read, and are tried again", "because", err)
+		select {
+		case <-time.After(owedRetry):
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 
 // A Store is what figures of a store are taken from.
 type Store interface {
-	Stats() local.Stats
 	Sizes() local.Sizes
 	Err() error
 }
+
+// A Logged store writes a log of its own, of which there are figures too.
+type Logged interface{ Stats() local.Stats }
 
 // StoreMetrics are the figures of a store: what it has done, what it holds, and whether it takes writes.
 // They are read when they are collected, and cost nothing until then.
@@ -70,7 +72,7 @@ func (m *storeMetrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (m *storeMetrics) Collect(out chan<- prometheus.Metric) {
-	stats, sizes := m.store.Stats(), m.store.Sizes()
+	sizes := m.store.Sizes()
 	counter := func(d *prometheus.Desc, n uint64) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
 	}
@@ -82,14 +84,6 @@ func (m *storeMetrics) Collect(out chan<- prometheus.Metric) {
 			gauge(d, max(m.now().Sub(t), 0).Seconds())
 		}
 	}
-	counter(commitsTotal, stats.Commits)
-	out <- histogram(groupCommits, stats.GroupCommits)
-	out <- histogram(syncSeconds, stats.SyncSeconds)
-	counter(syncsTotal, stats.Syncs)
-	counter(writtenBytes, stats.Bytes)
-	counter(snapshotTotal, stats.Snapshots)
-	counter(snapshotBytes, stats.SnapshotBytes)
-
 	gauge(revision, float64(sizes.Newest))
 	gauge(oldestRevision, float64(sizes.Oldest))
 	gauge(keys, float64(sizes.Index.Keys))
@@ -98,12 +92,23 @@ func (m *storeMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(historyBytes, float64(sizes.Index.Bytes))
 	age(historyAge, sizes.Index.Since)
 
-	gauge(logFiles, float64(sizes.Segments))
-	gauge(logBytes, float64(sizes.LogBytes))
-	gauge(snapshotFiles, float64(sizes.Snapshots))
-	gauge(snapshotsSize, float64(sizes.SnapshotBytes))
-	age(newestSnapshot, sizes.NewestSnapshot)
-	age(oldestSnapshot, sizes.OldestSnapshot)
+	if logged, ok := m.store.(Logged); ok {
+		stats := logged.Stats()
+		counter(commitsTotal, stats.Commits)
+		out <- histogram(groupCommits, stats.GroupCommits)
+		out <- histogram(syncSeconds, stats.SyncSeconds)
+		counter(syncsTotal, stats.Syncs)
+		counter(writtenBytes, stats.Bytes)
+		counter(snapshotTotal, stats.Snapshots)
+		counter(snapshotBytes, stats.SnapshotBytes)
+
+		gauge(logFiles, float64(sizes.Segments))
+		gauge(logBytes, float64(sizes.LogBytes))
+		gauge(snapshotFiles, float64(sizes.Snapshots))
+		gauge(snapshotsSize, float64(sizes.SnapshotBytes))
+		age(newestSnapshot, sizes.NewestSnapshot)
+		age(oldestSnapshot, sizes.OldestSnapshot)
+	}
 	writes := 1.0
 	if m.store.Err() != nil {
 		writes = 0

@@ -1,0 +1,126 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
+)
+
+// Times of leading.
+const (
+	leadLease = 15 // seconds that a leader which is gone stays leader
+	leadEvery = 2 * time.Second
+)
+
+// beside returns the key in etcd of something that is kept beside the store, where no reader of it looks.
+func (e *Engine) beside(kind, name string) []byte {
+	return []byte(strings.TrimSuffix(e.in.root, "kv/") + kind + "/" + name)
+}
+
+// Once returns what is kept under name beside the store, for all replicas the same. If there is nothing yet, what the
+// first of them makes is kept.
+func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, error)) ([]byte, error) {
+	key := e.beside("once", name)
+	get := &pb.RangeRequest{Key: key}
+	have, err := e.kv.Range(withLeader(ctx), get, patient)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("kv/etcd: read %s: %w", key, err)
+	case len(have.GetKvs()) > 0:
+		return have.GetKvs()[0].GetValue(), nil
+	}
+	made, err := produce()
+	if err != nil {
+		return nil, err
+	}
+	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
+		Compare: []*pb.Compare{atRevision(key, kv.Absent)},
+		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: made})},
+		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: get}}},
+	}, patient)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, err)
+	case set.GetSucceeded():
+		return made, nil
+	}
+	kvs := set.GetResponses()[0].GetResponseRange().GetKvs()
+	if len(kvs) == 0 {
+		return nil, fmt.Errorf("kv/etcd: %s came and went while it was made: start again", key)
+	}
+	return kvs[0].GetValue(), nil
+}
+
+// Lead calls run whenever this replica is the one that leads what is called name, until ctx ends. Run's context ends
+// when it no longer does; if etcd cannot be reached another may lead already by then, for a moment, so what run
+// does must not harm if it is done twice. If run returns, somebody else may lead, or this one again.
+func (e *Engine) Lead(ctx context.Context, name string, run func(context.Context)) {
+	for ctx.Err() == nil && !e.isOver() {
+		if err := e.lead(ctx, name, run); err != nil && ctx.Err() == nil {
+			e.opts.Logger.Debug("kv/etcd: nobody knows who leads, and it is tried again", "name", name, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-e.over:
+		case <-time.After(leadEvery):
+		}
+	}
+}
+
+// lead leads until it no longer does, or not at all if another does.
+func (e *Engine) lead(ctx context.Context, name string, run func(context.Context)) error {
+	key := e.beside("leader", name)
+	have, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: key, CountOnly: true}, patient)
+	if err != nil || have.GetCount() > 0 {
+		return err
+	}
+	granted, err := e.client.Grant(ctx, leadLease)
+	if err != nil {
+		return err
+	}
+	defer e.giveUp(granted.ID)
+	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
+		Compare: []*pb.Compare{atRevision(key, kv.Absent)},
+		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: fmt.Appendf(nil, "%x", e.replica), Lease: int64(granted.ID)})},
+	}, patient)
+	if err != nil || !set.GetSucceeded() {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	alive, err := e.client.KeepAlive(ctx, granted.ID)
+	if err != nil {
+		return err
+	}
+	e.opts.Logger.Info("kv/etcd: this replica leads", "name", name)
+	go func() {
+		defer cancel()
+		for range alive { // ends with the lease, or with ctx
+		}
+	}()
+	run(ctx)
+	return context.Cause(ctx)
+}
+
+// giveUp lets another lead at once.
+func (e *Engine) giveUp(lease clientv3.LeaseID) {
+	ctx, cancel := context.WithTimeout(context.Background(), questionMax)
+	defer cancel()
+	if _, err := e.client.Revoke(ctx, lease); err != nil && !errors.Is(err, context.Canceled) {
+		e.opts.Logger.Debug("kv/etcd: another leads once the lease has ended", "error", err)
+	}
+}
+
+// Measure returns how much is held in memory.
+func (e *Engine) Measure() mvcc.Measures { return e.index.Measure() }
+
+// NewestAt returns the revision that was the newest at a time, as far as history tells; see [mvcc.Index.NewestAt].
+func (e *Engine) NewestAt(at time.Time) kv.Revision { return e.index.NewestAt(at) }
