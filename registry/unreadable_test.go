@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -21,6 +22,23 @@ import (
 func (s *stand) rot(name string) {
 	s.Helper()
 	if _, err := s.engine.Commit(s.Context(), rotten(s.Table().Key("ns", name))); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// spoil replaces a part of what is stored of an object.
+func (s *stand) spoil(name, part, by string) {
+	s.Helper()
+	snap, err := s.engine.Read(s.Context(), kv.Latest)
+	if err != nil {
+		s.Fatal(err)
+	}
+	v := snap.Get(s.Table().Key("ns", name))
+	if n := bytes.Count(v.Value, []byte(part)); n != 1 {
+		s.Fatalf("%q is there %d times", part, n)
+	}
+	spoiled := bytes.Replace(v.Value, []byte(part), []byte(by), 1)
+	if _, err := s.engine.Commit(s.Context(), kv.Txn{Ops: []kv.Op{kv.Put(v.Key, spoiled)}}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -120,6 +138,18 @@ func TestWhatCannotBeReadIsHandledWithCare(t *testing.T) {
 		}
 		_, err = s.Delete(t.Context(), "ns", "a", ignoring())
 		told(t, err, readable)
+	})
+	t.Run("one of which all but the metadata is spoiled goes (K43)", func(t *testing.T) {
+		s := newStand(t, namespaced)
+		s.made(thing("a", "is=sound"))
+		s.spoil("a", `"sound"`, `["sound"]`)
+		if _, err := s.Delete(t.Context(), "ns", "a", nil); err == nil {
+			t.Error("it can be read")
+		}
+		did, err := s.Delete(t.Context(), "ns", "a", ignoring())
+		if err != nil || !did.Removed || did.Object != nil {
+			t.Errorf("told %+v, %v; want that it went and nothing of it", did, err)
+		}
 	})
 }
 
