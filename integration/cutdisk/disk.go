@@ -28,6 +28,7 @@ type Disk struct {
 	before func(Op) error
 	limit  int64 // 0 means none
 	coarse bool  // nothing can be reserved
+	overs  []Overrun
 }
 
 var _ local.FS = (*Disk)(nil)
@@ -35,12 +36,12 @@ var _ local.FS = (*Disk)(nil)
 // A node is what the disk knows of a file besides its bytes.
 type node struct {
 	size     int64
-	synced   int64 // of size, from the start
-	reserved int64 // for it to grow to; less than size counts for nothing
+	synced   int64  // of size, from the start
+	reserved int64  // for it to grow to; less than size counts for nothing
 	cut      *uncut // what it was before it was cut shorter, until that is synced
-	over     bool  // other than what is synced, because that was written over
-	lost     span  // bytes that a sync should have made safe, and failed
-	again    span  // bytes that were written over since the last sync
+	over     bool   // other than what is synced, because that was written over
+	lost     span   // bytes that a sync should have made safe, and failed
+	again    span   // bytes that were written over since the last sync
 }
 
 // A span is some bytes of a file, none if to is not after from.
@@ -53,7 +54,9 @@ type uncut struct {
 }
 
 // New returns an empty disk.
-func New() *Disk { return &Disk{mem: vfs.NewCrashableMem(), nodes: map[string]*node{}, named: map[string]bool{}} }
+func New() *Disk {
+	return &Disk{mem: vfs.NewCrashableMem(), nodes: map[string]*node{}, named: map[string]bool{}}
+}
 
 // Ops returns how many operations of those kinds there were, of all kinds if none is given.
 func (d *Disk) Ops(of ...Kind) (n int) {
@@ -90,6 +93,19 @@ func (d *Disk) Unreserving() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.coarse = true
+}
+
+// An Overrun is a write that did not fit.
+type Overrun struct {
+	Name string
+	At   int64 // where in the file it began
+}
+
+// Overruns returns the writes that did not fit.
+func (d *Disk) Overruns() []Overrun {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.overs)
 }
 
 // Used returns how many bytes the files take, written or reserved.

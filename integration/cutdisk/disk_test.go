@@ -232,6 +232,9 @@ func TestADiskThatIsFull(t *testing.T) {
 	if _, err := s.d.Create("dir/c"); !errors.Is(err, local.ErrFull) {
 		t.Errorf("made a file: %v", err)
 	}
+	if overs := s.d.Overruns(); len(overs) != 1 || overs[0] != (Overrun{"dir/b", 0}) {
+		t.Errorf("what did not fit: %v", overs)
+	}
 	s.must(s.d.Remove("dir/b"))
 	s.must(f.Reserve(10))
 	s.must(f.Truncate(6))

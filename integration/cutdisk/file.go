@@ -39,6 +39,7 @@ func (f *file) Write(b []byte) (int, error) {
 	fits := max(f.n.reserved-f.n.size, 0) + f.d.room()
 	if int64(len(part)) > fits {
 		part, why = b[:fits], full("write", f.name)
+		f.d.overs = append(f.d.overs, Overrun{f.name, f.n.size})
 	}
 	n, err := f.v.Write(append([]byte(nil), part...))
 	f.n.size += int64(n)

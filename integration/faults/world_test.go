@@ -69,6 +69,7 @@ type world struct {
 	asked int
 
 	refused, opened int // how often
+	foreseen        int // that a disk was found full before anything was refused
 	time            timeline
 	timed           int                                    // how many commits it knows
 	room            int64                                  // that the disk has, where that is limited
@@ -305,6 +306,13 @@ func (w *world) commit(txn kv.Txn, want error) {
 	err := w.try(w.asked, txn)
 	if want != nil && errors.Is(err, want) {
 		w.refused++
+	}
+	if err == nil {
+		synctest.Wait()
+		var full *local.FullError
+		if errors.As(w.e.Err(), &full) {
+			w.foreseen++
+		}
 	}
 	if !errors.Is(err, want) {
 		w.trouble(err)
