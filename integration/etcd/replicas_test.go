@@ -24,9 +24,9 @@ func TestTwoReplicasAreOneStore(t *testing.T) {
 	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
 	for i := range 100 {
 		value := fmt.Sprint(i)
-		rev := one.put(a, value)
+		one.put(a, value)
 		other.holds(other.read(kv.Latest), a, value)
-		rev = one.put(a, value+"!")
+		rev := one.put(a, value+"!")
 		other.holds(other.read(kv.AtLeast(rev)), a, value+"!")
 		rev = one.put(a, value+"?")
 		snap := other.read(kv.Exactly(rev))
