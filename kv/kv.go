@@ -52,7 +52,8 @@ type Engine interface {
 	// Revisions returns the oldest revision that can be read everywhere, and the newest.
 	Revisions() (oldest, newest Revision)
 
-	// Err returns why the engine takes no more writes, nil while it does.
+	// Err returns why the engine takes no writes, nil while it does. What is in the way may
+	// pass, as a disk does that is full.
 	Err() error
 
 	// Close waits for the commits under way, ends all watches with [ErrClosed] and
