@@ -132,6 +132,21 @@ func TestTheEndOfTheStateIsMarkedOnce(t *testing.T) { // rule H110
 	})
 }
 
+// That the store is closed beneath a watch is nothing that its client could do anything about but to
+// come back, and so it is no ERROR.
+func TestAWatchWhoseStoreIsClosedEndsWithoutAWord(t *testing.T) { // rule K83
+	onBoth(t, func(t *testing.T, w *world, c *http.Client) {
+		w.must("POST", configMaps, `{"metadata":{"name":"a"}}`)
+		body := open(t, c, "")
+		time.AfterFunc(time.Minute, func() { _ = w.engine.Close() })
+		var got []string
+		events(t, body, func(e event) { got = append(got, e.Type+" "+e.at.String()) })
+		if want := "[ADDED 0s]"; fmt.Sprint(got) != want {
+			t.Errorf("saw %v, want %s", got, want)
+		}
+	})
+}
+
 func TestDrainEndsWatchesBetweenTwoEvents(t *testing.T) { // rule H214
 	onBoth(t, func(t *testing.T, w *world, c *http.Client) {
 		body := open(t, c, "")
