@@ -157,7 +157,7 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 		return storage.Verdict{}, err
 	}
 	named, err := revisionNamed(acc)
-	if err != nil && current.Exists() {
+	if err != nil {
 		return storage.Verdict{}, err
 	}
 	switch decide(revisionOf(current), named, may) {

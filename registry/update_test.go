@@ -97,7 +97,7 @@ func TestUpdateAnswers(t *testing.T) {
 		{"nothing is there, and an update may create (S46)", creative, nil, "a", nil, UpdateOptions{}, "", "all"},
 		{"nothing is there, and the caller lets it create (S44)", namespaced, nil, "a", nil, UpdateOptions{Create: true}, "", "all"},
 		{"nothing is there, and the version named does not matter (S46a)", creative, nil, "a", version("41"), UpdateOptions{}, "", "all"},
-		{"nothing is there, and a version that is no number does not matter (S46a)", creative, nil, "a", version("x"), UpdateOptions{}, "", "all"},
+		{"nothing is there, and the version named is no number (S51)", creative, nil, "a", version("x"), UpdateOptions{}, `raw: strconv.ParseUint: parsing "x": invalid syntax`, ""},
 		{"an old finalizer may go while others stay (S64)", namespaced, deleting("x.y/a", "x.y/b"), "a", func(cm *corev1.ConfigMap) { cm.Finalizers = cm.Finalizers[1:] }, UpdateOptions{}, "", "all"},
 	} {
 		for _, dry := range []bool{false, true} {
