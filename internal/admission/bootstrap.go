@@ -67,8 +67,12 @@ func Kubernetes(ctx context.Context, services *registry.Store, address string, p
 	}
 	ctx = storage.WithAuthor(ctx, kv.Author{User: "system:apiserver", Manager: "pawl", Verb: "create"})
 	_, err := services.Create(ctx, metav1.NamespaceDefault, service, registry.CreateOptions{Owned: true})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("admission: service %s cannot be made: %w", name, err)
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return nil
 	}
-	return nil
+	// Another server may have been quicker: then what is refused first is the address, which is taken.
+	if _, missing := services.Get(ctx, metav1.NamespaceDefault, name, ""); missing == nil {
+		return nil
+	}
+	return fmt.Errorf("admission: service %s cannot be made: %w", name, err)
 }
