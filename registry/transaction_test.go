@@ -558,3 +558,44 @@ func (a appended) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	return some, err
 }
+
+// A dryHook notes which of the attempts that it is told of are dry runs.
+type dryHook struct{ said *[]string }
+
+func (h dryHook) Begin(_ context.Context, verb Verb, _, _ runtime.Object, dryRun bool) (func(context.Context, Ending), error) {
+	*h.said = append(*h.said, fmt.Sprint(verb, " ", dryRun))
+	return nil, nil
+}
+
+func TestHooksOfATransactionKnowThatItIsDry(t *testing.T) {
+	for _, dry := range []bool{true, false} {
+		var said []string
+		s := newStand(t, namespaced, func(c *Config) { c.Hooks = []Hook{dryHook{&said}} })
+		s.made(thing("one", "is=red"))
+		s.made(thing("two", "is=blue"))
+		said = nil
+		must(Transaction{DryRun: dry, Members: []Member{
+			s.Creates("ns", thing("new"), CreateOptions{DryRun: dry}), s.Updates("ns", "one", setting("is=gold"), UpdateOptions{}), s.Deletes("ns", "two", nil),
+		}}.Commit(t.Context()))
+		if want := fmt.Sprintf("[create %v update %v delete %v]", dry, dry, dry); fmt.Sprint(said) != want {
+			t.Errorf("told %v, want %v", said, want)
+		}
+	}
+}
+
+func TestHooksOfATransactionThatPanicsAreToldThatItFailed(t *testing.T) {
+	s := newStand(t, namespaced)
+	s.made(thing("one", "is=red"))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		_, _ = Transact(t.Context(), s.Creates("ns", thing("new"), CreateOptions{}),
+			s.Updates("ns", "one", func(context.Context, runtime.Object) (runtime.Object, error) { panic("oh") }, UpdateOptions{}))
+	}()
+	if got := s.hooked(); got != "begin 1: create, end 1: refused" {
+		t.Errorf("hooks were told %s", got)
+	}
+}
