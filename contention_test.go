@@ -15,7 +15,9 @@ func TestWhoContendsIsTold(t *testing.T) {
 		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"lamp","resourceVersion":"` + resourceVersion + `"},"data":{"is":"` + value + `"}}`
 	}
 	first := a.must("POST", strings.TrimSuffix(path, "/"), strings.Replace(name("", "off"), `,"resourceVersion":""`, "", 1))
-	var made struct{ Metadata struct{ ResourceVersion string } }
+	var made struct {
+		Metadata struct{ ResourceVersion string }
+	}
 	if err := json.Unmarshal([]byte(first.text), &made); err != nil {
 		t.Fatal(err)
 	}
