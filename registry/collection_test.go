@@ -268,11 +268,13 @@ func TestOptionsOfACollection(t *testing.T) {
 	own := newLamp("three", "red")
 	own.Namespace = "b"
 	must(c.Create(ctx, own))
+	_, err := c.In("a").Create(ctx, own)
+	told(t, err, "400 BadRequest: the namespace of the provided object does not match the namespace sent on the request")
 	snap := must(engine.Read(ctx, kv.Latest))
 	if snap.Get("other/x.io/torchwood/b/three") == nil {
 		t.Error("not where it belongs")
 	}
-	_, err := c.In("b").Get(ctx, "two")
+	_, err = c.In("b").Get(ctx, "two")
 	told(t, err, `404 NotFound: torchwood.x.io "two" not found`)
 	_, err = c.Get(ctx, "one")
 	told(t, err, "400 BadRequest: Namespace parameter required.")
