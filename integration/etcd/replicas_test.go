@@ -104,12 +104,13 @@ func TestWritersOnTwoReplicas(t *testing.T) {
 	}
 }
 
-// What others keep in the same etcd moves its revision, and keeps nobody waiting.
+// What others keep in the same etcd moves its revision, and keeps nobody waiting: what is quiet stays at its revision, and
+// whoever names one of theirs is answered at it.
 func TestRevisionsOfOthersKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	m := etcd.Start(t, etcd.Options{})
 	s := subjectOn(t, on(m))
-	s.put(a, "1")
+	rev := s.put(a, "1")
 	c := raw(t, m.URL)
 	began := time.Now()
 	const n = 200
@@ -118,15 +119,28 @@ func TestRevisionsOfOthersKeepNobodyWaiting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.read(kv.Latest).Revision(); got < kv.Revision(r.Header.Revision) {
-			t.Errorf("the latest is %d after etcd was at %d", got, r.Header.Revision)
+		theirs := kv.Revision(r.Header.Revision)
+		switch i % 4 {
+		case 0:
+			if got := s.read(kv.Latest).Revision(); got >= theirs {
+				t.Errorf("the latest is %d, and etcd was at %d without a change", got, theirs)
+			}
+		case 1:
+			if got := s.read(kv.AtLeast(theirs)).Revision(); got < theirs {
+				t.Errorf("a state at least at %d is at %d", theirs, got)
+			}
+		case 2:
+			if got := s.read(kv.Exactly(theirs)).Revision(); got != theirs {
+				t.Errorf("the state at %d is at %d", theirs, got)
+			}
+			_, err := s.Read(t.Context(), kv.Exactly(theirs+1))
+			fails(t, err, kv.ErrFuture)
+		default:
+			rev = s.commit(kv.Txn{Conditions: []kv.Condition{{Key: a, At: rev}}, Ops: []kv.Op{kv.Put(a, []byte("2"))}}).Revision
 		}
 	}
 	if took := time.Since(began) / n; took > 50*time.Millisecond {
 		t.Errorf("a write of another's and a read took %v", took)
-	}
-	if rev, ok := s.watch(ns, 1).Progress(); ok {
-		t.Errorf("progress %d before a was told", rev)
 	}
 }
 
@@ -145,24 +159,29 @@ func TestPrefixesAreApart(t *testing.T) {
 	other.holds(other.read(kv.Latest), b, "2")
 }
 
-// One replica is told to forget, and all do, and a third that comes later.
-func TestAllForget(t *testing.T) {
+// One replica is told to forget, and does, as does whoever comes later. Another goes on with what it has of the
+// last 75 seconds, and forgets the rest.
+func TestCompactionIsNoticed(t *testing.T) {
 	t.Parallel()
 	m := etcd.Start(t, etcd.Options{})
-	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
+	clock := kvtest.NewClock()
+	opts := on(m)
+	opts.Clock = clock
+	one, other := subjectOn(t, opts), subjectOn(t, opts)
 	one.put(a, "1")
 	rev := one.put(a, "2")
 	one.put(a, "3")
 	var wg sync.WaitGroup
-	for _, s := range []*subject{one, other, one, other} {
+	for range 4 {
 		wg.Go(func() {
-			if err := s.Compact(t.Context(), rev); err != nil {
+			if err := one.Compact(t.Context(), rev); err != nil {
 				t.Errorf("compact: %v", err)
 			}
 		})
 	}
 	wg.Wait()
-	for _, s := range []*subject{one, other, subjectOn(t, on(m))} {
+	other.holds(other.read(kv.Exactly(rev-1)), a, "1")
+	for _, s := range []*subject{one, subjectOn(t, opts)} {
 		if oldest, _ := s.Revisions(); oldest != rev {
 			t.Errorf("the oldest is %d, want %d", oldest, rev)
 		}
@@ -171,6 +190,11 @@ func TestAllForget(t *testing.T) {
 		s.holds(s.read(kv.Exactly(rev)), a, "2")
 		s.holds(s.read(kv.Latest), a, "3")
 	}
+	clock.Advance(2 * time.Minute)
+	eventually(t, "the other has noticed", func() bool {
+		oldest, _ := other.Revisions()
+		return oldest == rev
+	})
 }
 
 // History that has become too old is cut in etcd, by one of the replicas.
@@ -197,11 +221,6 @@ func TestOneReplicaCutsHistory(t *testing.T) {
 	})
 	if oldest, _ := subjectOn(t, opts).Revisions(); oldest != old {
 		t.Errorf("the oldest is %d for who comes later, want %d", oldest, old)
-	}
-	for _, s := range []*subject{one, other} { // whatever they have not done by themselves yet
-		if err := s.Compact(t.Context(), old); err != nil {
-			t.Error(err)
-		}
 	}
 	r, err := raw(t, m.URL).Get(t.Context(), kvetcd.DefaultPrefix+"/kv//floor")
 	if err != nil || len(r.Kvs) != 1 || r.Kvs[0].Version != 1 {

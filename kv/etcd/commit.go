@@ -136,13 +136,12 @@ func (c *attempts) run() (kv.Committed, error) {
 	}
 }
 
-// catchUp waits for what a condition speaks of. A revision that nobody has made yet is one that no key is at.
+// catchUp waits for what a condition speaks of. A revision that is not shown once all is known is one that no key is at.
 func (c *attempts) catchUp(rev kv.Revision) error {
-	there, err := c.e.latest(c.ctx, "commit")
-	switch {
-	case err != nil:
+	if _, err := c.e.latest(c.ctx, "commit"); err != nil {
 		return c.nothing(err)
-	case there >= rev:
+	}
+	if c.e.newest() >= rev {
 		return nil
 	}
 	for _, cond := range c.txn.Conditions {
@@ -157,11 +156,10 @@ func (c *attempts) catchUp(rev kv.Revision) error {
 // etcd was not able to look at it.
 func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 	if !p.writes() && len(p.conditions) == 0 {
-		rev, err := c.e.latest(c.ctx, "commit")
-		if err != nil {
+		if _, err := c.e.latest(c.ctx, "commit"); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
-		return kv.Committed{Revision: rev, Versions: make([]*kv.Version, len(c.txn.Ops))}, true, nil
+		return c.unchanged(), true, nil
 	}
 	s := signature{id: c.ticket.id, time: c.e.now(), author: c.author}
 	if s.leases, err = c.leases(p); err != nil {
@@ -185,13 +183,17 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 	case !r.GetSucceeded():
 		return c.conflict(p, r)
 	case !p.writes():
-		rev := kv.Revision(r.GetHeader().GetRevision())
-		if err := c.e.reach(c.ctx, rev); err != nil {
+		if err := c.e.reach(c.ctx, kv.Revision(r.GetHeader().GetRevision())); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
-		return kv.Committed{Revision: rev, Versions: make([]*kv.Version, len(c.txn.Ops))}, true, nil
+		return c.unchanged(), true, nil
 	}
 	return c.await()
+}
+
+// unchanged answers for a commit that changed nothing.
+func (c *attempts) unchanged() kv.Committed {
+	return kv.Committed{Revision: c.e.newest(), Versions: make([]*kv.Version, len(c.txn.Ops))}
 }
 
 // now is the time of a commit that is made now, by this clock and what was seen of others'.

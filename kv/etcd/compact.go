@@ -8,38 +8,58 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
 )
 
 // floorer is the author of what moves the floor.
 var floorer = kv.Author{Manager: "pawl", Verb: "compact"}
 
-// Compact implements [kv.Compactor]. All replicas forget, and etcd does.
+// Compact implements [kv.Compactor]. It is etcd's history that is compacted, so that it does not come back; the other
+// replicas notice, and keep what is younger than [mvcc.MinHistory] until it is not.
 func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	if e.isOver() {
 		return e.failed(ctx, "compact", nil)
 	}
-	newest, err := e.latest(ctx, "compact")
+	there, err := e.latest(ctx, "compact")
 	switch {
 	case err != nil:
 		return err
-	case rev > newest:
-		return &kv.Error{Op: "compact", Want: rev, Have: newest, Kind: kv.ErrFuture}
+	case rev > there:
+		return &kv.Error{Op: "compact", Want: rev, Have: e.newest(), Kind: kv.ErrFuture}
 	}
 	bounded, cancel := context.WithTimeout(ctx, e.opts.Patience)
 	defer cancel()
-	_, err = e.raise(bounded, max(rev, emptyRevision))
-	return e.compacted(ctx, err)
+	if err := e.compact(bounded, max(rev, emptyRevision)); err != nil {
+		return e.uncompacted(ctx, err)
+	}
+	e.forget(max(rev, emptyRevision))
+	return nil
 }
 
-// compacted returns what is said of compacting that ended so.
-func (e *Engine) compacted(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
+// compact has etcd forget what is before rev, if it has not yet.
+func (e *Engine) compact(ctx context.Context, rev kv.Revision) error {
+	_, err := e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: int64(rev)}, patient)
+	if says(err, errCompacted) {
 		return nil
-	case says(err, errNoSpace):
-		e.health.isFull()
-		return &kv.Error{Op: "compact", Kind: kv.ErrReadOnly, Err: errFull}
-	case ctx.Err() != nil:
+	}
+	return err
+}
+
+// forget has the index forget what is before rev, up to which nothing is missing.
+func (e *Engine) forget(rev kv.Revision) {
+	e.publishing.Lock()
+	defer e.publishing.Unlock()
+	if rev > e.newest() { // nothing changed under the prefix since
+		e.index.Publish(e.opts.Clock.Now(), rev, nil)
+	}
+	if err := e.index.Compact(e.ctx, rev); err != nil {
+		e.opts.Logger.Warn("kv/etcd: history is to be forgotten that nobody has", "error", err)
+	}
+}
+
+// uncompacted returns what is said of compacting that failed.
+func (e *Engine) uncompacted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
 		return &kv.Error{Op: "compact", Kind: kv.ErrUnknown, Err: ctx.Err()}
 	}
 	return e.failed(ctx, "compact", err)
@@ -79,12 +99,46 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 		if err := e.reach(ctx, kv.Revision(set.GetHeader().GetRevision())); err != nil {
 			return true, err
 		}
-		_, err = e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: int64(rev)}, patient)
-		if says(err, errCompacted) {
-			err = nil // somebody else has, and further
-		}
-		return true, err
+		return true, e.compact(ctx, rev)
 	}
+}
+
+// notice forgets what etcd has forgotten, except what is younger than any history may be that is forgotten unasked.
+func (e *Engine) notice(now time.Time) {
+	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
+	defer cancel()
+	oldest, _ := e.index.Revisions()
+	young := e.index.NewestAt(now.Add(-mvcc.MinHistory))
+	if young <= oldest {
+		return
+	}
+	_, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true, Revision: int64(oldest)}, patient)
+	if !says(err, errCompacted) {
+		return
+	}
+	if rev, err := e.oldestThere(ctx, oldest); err == nil && min(rev, young) > oldest {
+		e.forget(min(rev, young))
+	}
+}
+
+// oldestThere asks from which revision on etcd has history, which is after one that it does not have. Only a watch is told.
+func (e *Engine) oldestThere(ctx context.Context, gone kv.Revision) (kv.Revision, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := e.watch.Watch(withLeader(ctx), patient)
+	if err != nil {
+		return 0, err
+	}
+	err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: e.in.in(floorKey), StartRevision: int64(gone),
+	}}})
+	for err == nil {
+		var r *pb.WatchResponse
+		if r, err = stream.Recv(); err == nil && r.GetCompactRevision() != 0 {
+			return kv.Revision(r.GetCompactRevision()), nil
+		}
+	}
+	return 0, err
 }
 
 // look does, now and then, what nobody asks for: it notices that etcd is away, or has room again, keeps up with
@@ -92,7 +146,7 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 func (e *Engine) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	compacted := time.Now()
+	compacted, noticed := time.Now(), time.Now()
 	for {
 		select {
 		case <-e.ctx.Done():
@@ -109,6 +163,10 @@ func (e *Engine) look() {
 		}
 		now := e.opts.Clock.Now()
 		e.index.Trim(now)
+		if time.Since(noticed) > noticeEvery {
+			noticed = time.Now()
+			e.notice(now)
+		}
 		if e.opts.CompactEvery > 0 && time.Since(compacted) > e.opts.CompactEvery {
 			compacted = time.Now()
 			e.cut(now)

@@ -21,7 +21,8 @@
 //   - A conflict is answered once the index shows the revision that was lost to.
 //   - Latest asks etcd for its revision, and waits for the index. Whoever asks while others wait shares
 //     one question with them. Revisions at which nothing under the prefix changed are learnt by
-//     asking the watch for progress, so another's writes to the same etcd keep nobody waiting.
+//     asking the watch for progress, so another's writes to the same etcd keep nobody waiting. They are shown
+//     only to who asks for them.
 //   - Any, and everything that is not new, is answered from the index whether etcd is there or not.
 //   - If etcd cannot be reached, writes are refused, [kv.ErrAway], or, where one was under way, unknown.
 //     When it is back the watch goes on where it was.
@@ -45,9 +46,10 @@
 //
 // # Forgetting
 //
-// One key says from which revision on history is kept. Every engine obeys it, Compact moves
-// it, and at times one of them, whoever is first, moves it to where history is older than is wanted
-// and compacts etcd up to it. That is history of the whole etcd, whatever its prefix.
+// At times one of the replicas, whoever is first, has etcd forget what is older than history is wanted to be: it
+// moves a key that says from which revision on history is kept, and the others obey it. Compact has etcd forget at
+// once. The others notice, as they notice anybody else's compaction, and forget what is older than 75 seconds. It is
+// history of the whole etcd, whatever its prefix. Where etcd asks for passwords, it is the administrator's to forget.
 //
 // # What is in etcd
 //

@@ -32,7 +32,10 @@ type Engine struct {
 
 	replica uint64
 	follows follower
-	cutTo   kv.Revision // where look has cut history last
+	mark    mark
+
+	publishing sync.Mutex  // held while the index is written to
+	cutTo      kv.Revision // where look has cut history last
 
 	over     chan struct{} // closed when the engine has been closed, or has stopped
 	released chan struct{} // closed when Close is done
@@ -67,11 +70,11 @@ func (e *Engine) Read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error)
 	return e.index.Read(ctx, at)
 }
 
-// newest returns the newest revision that can be read.
+// newest returns the newest revision that the index shows.
 func (e *Engine) newest() kv.Revision { return e.index.Newest().Revision() }
 
-// latest waits until everything can be read that was answered before it was called, and returns a
-// revision at which that is so.
+// latest waits until everything can be read that was answered before it was called, and returns etcd's
+// revision at some time since.
 func (e *Engine) latest(ctx context.Context, op string) (kv.Revision, error) {
 	bounded, cancel := context.WithTimeout(ctx, e.opts.Patience)
 	defer cancel()
@@ -103,9 +106,8 @@ func (e *Engine) failed(ctx context.Context, op string, err error) error {
 func (e *Engine) atLeast(ctx context.Context, rev kv.Revision, at kv.Freshness) (kv.Snapshot, error) {
 	for {
 		wait, cancel := context.WithTimeout(ctx, futureEvery)
-		there, err := e.ask(wait)
-		if err == nil {
-			e.want(min(there, rev))
+		if there, err := e.ask(wait); err == nil && rev <= there && e.reach(wait, rev) == nil {
+			e.show(rev)
 		}
 		snap, err := e.index.Read(wait, at)
 		cancel()
@@ -118,11 +120,25 @@ func (e *Engine) atLeast(ctx context.Context, rev kv.Revision, at kv.Freshness) 
 // exactly reads at one revision, which another replica may have handed out.
 func (e *Engine) exactly(ctx context.Context, rev kv.Revision, at kv.Freshness) (kv.Snapshot, error) {
 	if rev > e.newest() && !e.isOver() {
-		if _, err := e.latest(ctx, "read"); err != nil {
+		there, err := e.latest(ctx, "read")
+		if err != nil {
 			return nil, err
+		}
+		if rev <= there {
+			e.show(rev)
 		}
 	}
 	return e.index.Read(ctx, at)
+}
+
+// show has the index show a revision up to which nothing is missing. Without need it shows none at which nothing
+// changed: a list of what is quiet is of the same revision each time, whatever else etcd holds.
+func (e *Engine) show(rev kv.Revision) {
+	e.publishing.Lock()
+	defer e.publishing.Unlock()
+	if rev > e.newest() && rev <= e.mark.revision() {
+		e.index.Publish(e.opts.Clock.Now(), rev, nil)
+	}
 }
 
 // ask returns a revision that holds all that was answered before it was called, asking etcd until it answers.
@@ -142,17 +158,20 @@ func (e *Engine) ask(ctx context.Context) (kv.Revision, error) {
 	}
 }
 
-// reach waits until rev, which etcd has, can be read.
+// reach waits until everything up to rev, which etcd has, can be read.
 func (e *Engine) reach(ctx context.Context, rev kv.Revision) error {
+	if rev <= e.mark.revision() {
+		return nil
+	}
 	e.want(rev)
-	return e.index.Await(ctx, rev, e.over)
+	return e.mark.await(ctx, rev, e.over)
 }
 
 // question is how the asker asks.
 func (e *Engine) question() (kv.Revision, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
 	defer cancel()
-	known := e.newest()
+	known := e.mark.revision()
 	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true}, patient)
 	if err != nil {
 		e.health.failed(err)

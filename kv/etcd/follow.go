@@ -35,9 +35,6 @@ type witness struct {
 
 // want notes that somebody waits for a revision that etcd has.
 func (e *Engine) want(rev kv.Revision) {
-	if rev <= e.newest() {
-		return
-	}
 	for was := e.follows.wanted.Load(); was < uint64(rev); was = e.follows.wanted.Load() {
 		if e.follows.wanted.CompareAndSwap(was, uint64(rev)) {
 			break
@@ -50,7 +47,7 @@ func (e *Engine) want(rev kv.Revision) {
 }
 
 // waiting says whether somebody waits for a revision that cannot be read yet.
-func (e *Engine) waiting() bool { return kv.Revision(e.follows.wanted.Load()) > e.newest() }
+func (e *Engine) waiting() bool { return kv.Revision(e.follows.wanted.Load()) > e.mark.revision() }
 
 // A compactedError says that the watch needs history that is gone.
 type compactedError struct{ oldest kv.Revision }
@@ -169,15 +166,20 @@ func (e *Engine) publish(events []*mvccpb.Event) error {
 	}
 	f.last.Store(int64(f.reader.last))
 	newest := deeds[len(deeds)-1].revision
-	e.index.Publish(e.opts.Clock.Now(), newest, versions)
+	e.publishing.Lock()
+	if len(versions) > 0 {
+		e.index.Publish(e.opts.Clock.Now(), max(versions[len(versions)-1].Revision, e.newest()), versions)
+	}
+	e.publishing.Unlock()
 	f.next = newest + 1
 	e.testify(events, deeds[len(deeds)-1])
+	e.obeyFloor()
+	e.mark.move(newest)
 	for _, t := range tickets {
 		if t != nil {
 			close(t.done)
 		}
 	}
-	e.obeyFloor()
 	return nil
 }
 
@@ -188,9 +190,7 @@ func (e *Engine) obeyFloor() {
 		return
 	}
 	r.moved = false
-	if err := e.index.Compact(e.ctx, r.floor); err != nil {
-		e.opts.Logger.Warn("kv/etcd: history is to be forgotten that nobody has", "error", err)
-	}
+	e.forget(r.floor)
 }
 
 // progress notes that the watch has told everything up to rev.
@@ -198,8 +198,8 @@ func (e *Engine) progress(rev kv.Revision) {
 	if rev < e.follows.next {
 		return
 	}
-	e.index.Publish(e.opts.Clock.Now(), rev, nil)
 	e.follows.next = rev + 1
+	e.mark.move(rev)
 }
 
 // testify remembers the last put of the last deed.
@@ -220,7 +220,7 @@ func (e *Engine) confirm(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, questionMax)
 	defer cancel()
-	known := e.newest()
+	known := e.mark.revision()
 	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: int64(w.revision)}, patient)
 	switch {
 	case says(err, errCompacted):
@@ -259,7 +259,7 @@ func (e *Engine) urge(ctx context.Context, cancel context.CancelCauseFunc, strea
 			pause = urgeMin
 		case <-again.C:
 		}
-		newest := e.newest()
+		newest := e.mark.revision()
 		if !e.waiting() {
 			since = time.Time{}
 			continue

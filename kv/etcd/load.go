@@ -37,11 +37,14 @@ func (e *Engine) load(ctx context.Context, at kv.Revision) error {
 		return err
 	}
 	neverBack(all)
+	e.publishing.Lock()
 	e.index.Restart(mvcc.Base{Revision: at, Floor: at, Versions: slices.Values(all)})
+	e.publishing.Unlock()
 	f.next = at + 1
 	f.last.Store(int64(f.reader.last))
 	f.witness = witness{}
 	e.obeyFloor()
+	e.mark.move(at)
 	return nil
 }
 

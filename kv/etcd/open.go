@@ -42,7 +42,8 @@ const (
 	stallMax    = 5 * time.Second        // a watch may tell nothing while there is something to tell
 	urgeMin     = time.Millisecond       // between two requests for progress
 	urgeMax     = 100 * time.Millisecond
-	lookEvery   = time.Second // at etcd's health
+	lookEvery   = time.Second      // at etcd's health
+	noticeEvery = 10 * time.Second // that etcd has forgotten
 	keepAlive   = 5 * time.Second
 	toldAgain   = 10 * time.Second // that etcd is being waited for
 )
@@ -154,6 +155,7 @@ func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.asker.ask = e.question
 	e.leases = newLeases(time.Now, e.grant)
+	e.mark.move(emptyRevision)
 	e.follows.kick = make(chan struct{}, 1)
 	e.follows.next = emptyRevision + 1
 	e.follows.reader = reader{in: e.in, current: func(key string) *kv.Version { return e.index.Newest().Get(key) }}
