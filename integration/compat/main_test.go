@@ -19,7 +19,9 @@ import (
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
 	"k8s.io/klog/v2"
 
+	etcds "github.com/pawl-dev/pawl/integration/etcd"
 	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/etcd"
 	"github.com/pawl-dev/pawl/kv/local"
 )
 
@@ -45,6 +47,18 @@ var engines = map[string]func(testing.TB, local.Options) kv.Engine{
 	"memory": func(t testing.TB, o local.Options) kv.Engine {
 		o.Memory = true
 		return open(t, o)
+	},
+	"etcd": func(t testing.TB, _ local.Options) kv.Engine {
+		engine, err := etcd.Open(context.Background(), etcd.Options{Endpoints: []string{etcds.Start(t, etcds.Options{}).URL}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := engine.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return engine
 	},
 }
 
