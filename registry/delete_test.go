@@ -180,8 +180,11 @@ func TestDeleteOfWhatCannotBeRead(t *testing.T) {
 	if _, err := s.engine.Commit(t.Context(), rotten(key)); err != nil {
 		t.Fatal(err)
 	}
+	was := s.revision()
 	_, err := s.Delete(t.Context(), "ns", "a", nil)
-	told(t, err, "500 InternalError: Internal error occurred: storage: corrupt object: ns/a: …")
+	if told(t, err, "500 InternalError: Internal error occurred: storage: corrupt object: ns/a: …"); s.revision() != was {
+		t.Error("it was told that this failed, and something was stored")
+	}
 }
 
 // A delete that loses a race is judged again, preconditions included.
