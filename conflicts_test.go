@@ -231,3 +231,58 @@ func TestManyAreRebasedAtOnce(t *testing.T) {
 		t.Errorf("managed by %d", len(got.Metadata.ManagedFields))
 	}
 }
+
+// Many count up one field, each from what they read, and beside it one of their own. What both changed
+// is never put together, not even if both made it the same: no increment is lost.
+func TestRebasingLosesNoIncrement(t *testing.T) {
+	const writers, each = 8, 5
+	x := newAPI(t, pawl.Config{})
+	const things = "/api/v1/namespaces/default/configmaps"
+	x.must("POST", things, `{"metadata":{"name":"a"},"data":{"n":"0"}}`)
+	count := func(i int) (counted bool, err error) {
+		a, err := x.try(x.admin, "GET", things+"/a", nil)
+		if err != nil {
+			return false, err
+		}
+		var obj struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+			Data     map[string]string `json:"data"`
+		}
+		var n int
+		if err := json.Unmarshal([]byte(a.text), &obj); err != nil {
+			return false, err
+		}
+		if _, err := fmt.Sscan(obj.Data["n"], &n); err != nil {
+			return false, err
+		}
+		obj.Data["n"], obj.Data[fmt.Sprint("own", i)] = fmt.Sprint(n+1), fmt.Sprint(n)
+		body, err := json.Marshal(obj)
+		if err != nil {
+			return false, err
+		}
+		a, err = x.try(x.admin, "PUT", things+"/a?onConflict=rebase", body)
+		if err == nil && a.code != http.StatusOK && a.code != http.StatusConflict {
+			err = fmt.Errorf("%d %s", a.code, a.text)
+		}
+		return a.code == http.StatusOK, err
+	}
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			for won := 0; won < each; {
+				counted, err := count(i)
+				if err != nil {
+					t.Errorf("writer %d: %v", i, err)
+					return
+				}
+				if counted {
+					won++
+				}
+			}
+		})
+	}
+	all.Wait()
+	if now := x.must("GET", things+"/a", "").text; !strings.Contains(now, fmt.Sprintf(`"n":"%d"`, writers*each)) {
+		t.Errorf("%d were acknowledged, and it is %s", writers*each, now)
+	}
+}
