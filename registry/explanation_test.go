@@ -173,3 +173,27 @@ func TestExplanationsAreRemembered(t *testing.T) {
 		t.Errorf("%d objects were prepared, want %d", prepared, want)
 	}
 }
+
+// …but only of the same two versions.
+func TestExplanationsAreOfTwoVersions(t *testing.T) {
+	s := newStand(t, namespaced)
+	first := s.made(thing("a"))
+	s.by("one", "update", "", set("x", "1"))
+	second := s.stored("a")
+	s.by("two", "update", "", set("y", "1"))
+	const x, y = `.data.x: changed by "one" (Update, 2026-03-14T15:10:26Z); this write does not touch it`, `.data.y: changed by "two" (Update, 2026-03-14T15:11:26Z); this write does not touch it`
+	for _, c := range []struct {
+		seen *configMap
+		want string
+	}{{first, x + y}, {second, y}, {first, x + y}} {
+		_, err := s.wrote("writer", c.seen, UpdateOptions{})
+		if got := strings.Join(explained(t, err), ""); got != c.want {
+			t.Errorf("who read %s is told %s", c.seen.ResourceVersion, got)
+		}
+	}
+	s.by("three", "update", "", set("z", "1"))
+	_, err := s.wrote("writer", second, UpdateOptions{})
+	if got := explained(t, err); len(got) != 2 {
+		t.Errorf("after another change who read %s is told %s", second.ResourceVersion, got)
+	}
+}

@@ -184,6 +184,9 @@ func TestWhatRebasingComesTo(t *testing.T) {
 			if written := read(t, did.Version); c.o.DryRun && shown(written) != "one=SECRET 2 two=SECRET 2" {
 				t.Errorf("it would have become %s", shown(written))
 			}
+			if r := did.Rebased; r != nil && strings.Contains(r.String(), ".metadata.n") {
+				t.Errorf("it says %s: neither the name nor the namespace was changed", r)
+			}
 			if strings.Contains(managed(s.stored("a")), "nobody") {
 				t.Errorf("managedFields say %s", managed(s.stored("a")))
 			}
@@ -269,6 +272,25 @@ func TestARebaseThatLosesToAnOverlapIsRefused(t *testing.T) {
 	}
 	if got := shown(s.stored("a")); got != "one=SECRET 2 two=SECRET 3" {
 		t.Errorf("stored is %s", got)
+	}
+}
+
+// …and if it is gone by then, and the update may create, nothing was rebased.
+func TestARebaseThatFindsNothingCreates(t *testing.T) {
+	policy := namespaced
+	policy.CreateOnUpdate = true
+	s := newStand(t, policy)
+	seen := s.made(thing("a", "one=1"))
+	s.by("first", "update", "", set("two", "2"))
+	s.strategy.during = func(step string) {
+		if step == "validate" {
+			s.strategy.during = nil
+			s.gone("a")
+		}
+	}
+	did, err := s.wrote("writer", with(seen.DeepCopy(), set("one", "2")), UpdateOptions{Rebase: true})
+	if err != nil || !did.Created || did.Rebased != nil || shown(read(t, did.Version)) != "one=SECRET 2" {
+		t.Errorf("%+v, %v", did, err)
 	}
 }
 
