@@ -110,6 +110,7 @@ var commits = []promise{
 			s.Errorf("the newest revision went from %d to %d", now, got)
 		}
 	}},
+	{"a refusal rests on nothing that cannot be read", restsOnWhatIsRead},
 	{"what exists is not absent, and what was deleted is", func(s *store) {
 		rev := s.put(a, "1")
 		_, err := s.Commit(s.Context(), one(kv.Put(a, []byte("2")), cond(a, kv.Absent)))
@@ -351,6 +352,56 @@ func (w *waning) Err() error { w.look(); return w.Context.Err() }
 
 // Done looks at the context.
 func (w *waning) Done() <-chan struct{} { w.look(); return w.Context.Done() }
+
+// restsOnWhatIsRead has one client make and delete a key, and others commit on the condition
+// that it is absent and that another is, which it never is. Whenever the second is the first
+// to be found wrong the first one was absent, at a revision that can be read by then.
+func restsOnWhatIsRead(s *store) {
+	there := s.put(b, "1")
+	var wg sync.WaitGroup
+	over := make(chan struct{})
+	wg.Go(func() {
+		defer close(over)
+		for range 60 {
+			s.put(a, "1")
+			s.del(a)
+		}
+	})
+	for range 3 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				before := s.newest()
+				_, err := s.Commit(s.Context(), one(kv.Put(c, []byte("1")), cond(a, kv.Absent), cond(b, kv.Absent)))
+				after := s.newest()
+				var e *kv.Error
+				if !errors.As(err, &e) || e.Kind != kv.ErrConflict {
+					s.Errorf("commit: %v", err)
+					return
+				}
+				if e.Key == b && e.Have == there && !wasAbsent(s, a, before, after) {
+					s.Errorf("%v, and nothing is wrong with %s, though that existed at each revision from %d to %d", err, a, before, after)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// wasAbsent says whether a key did not exist at some revision between two.
+func wasAbsent(s *store, key string, from, to kv.Revision) bool {
+	for rev := from; rev <= to; rev++ {
+		if snap, err := s.Read(s.Context(), kv.Exactly(rev)); err == nil && snap.Get(key) == nil {
+			return true
+		}
+	}
+	return false
+}
 
 // unknownIsWhole cancels commits of two keys while they are under way: half of them at some time, the
 // others at each of the first times that the engine looks whether they are.

@@ -126,6 +126,7 @@ var found = map[string][]string{
 	},
 	"judges only the first condition": {
 		"a conflict names the first key that had moved on, and nothing is written",
+		"a refusal rests on nothing that cannot be read",
 	},
 	"takes what exists for absent if it must be":   {"what exists is not absent, and what was deleted is"},
 	"takes what was deleted for what it was":       {"what exists is not absent, and what was deleted is"},

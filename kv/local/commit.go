@@ -101,19 +101,20 @@ func (e *Engine) settle(ctx context.Context, ops int, rests ground, err error) (
 	return kv.Committed{Revision: rests.seen, Versions: make([]*kv.Version, ops)}, nil
 }
 
-// judge returns the conflict of the first condition that does not hold, if there is one,
-// and the revision that it lost to. The caller holds e.mu.
+// judge returns the conflict of the first condition that does not hold, if there is one, and
+// the newest revision that this rests on: those before it may hold only because of what cannot
+// be read yet. The caller holds e.mu.
 func (e *Engine) judge(conditions []kv.Condition) (lostTo kv.Revision, conflict error) {
 	for _, c := range conditions {
-		have, changed := kv.Absent, kv.Absent
+		have := kv.Absent
 		if v := e.current(c.Key); v != nil {
-			changed = v.Revision
+			lostTo = max(lostTo, v.Revision)
 			if !v.Deleted {
 				have = v.Revision
 			}
 		}
 		if have != c.At {
-			return changed, &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}
+			return lostTo, &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}
 		}
 	}
 	return kv.Absent, nil
