@@ -2,10 +2,12 @@ package etcd
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,14 +74,26 @@ func config(t testing.TB, name string, opts Options) *embed.Config {
 	return c
 }
 
-// at returns an address that nobody listens at.
+// given are the ports that members of this process have been given.
+var given sync.Map
+
+// at returns an address that nobody listens at, nor will soon: its port is below those that the system
+// gives to connections, and given to nobody else.
 func at(t testing.TB) []url.URL {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 20_000 + rand.IntN(12_000)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			continue // somebody else's
+		}
+		l.Close()
+		return []url.URL{{Scheme: "http", Host: l.Addr().String()}}
 	}
-	defer l.Close()
-	return []url.URL{{Scheme: "http", Host: l.Addr().String()}}
+	t.Fatal("no port from 20000 to 32000 is free")
+	return nil
 }
 
 func (m *Member) launch() {

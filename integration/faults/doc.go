@@ -22,7 +22,7 @@
 // # What is covered
 //
 // Every test says how many accidents it made, and fails if there were fewer than the operations
-// of a run in which nothing happens. PAWL_HEAVY=1 makes longer workloads with several seeds.
+// of a run in which nothing happens. PAWL_FAULTS=all makes longer workloads with several seeds, which takes half an hour.
 //
 // One case is exempt. A bit that flips in the last frame of a store that was not closed looks like
 // a write that a crash tore, and the commits of that frame are given up. With the store closed

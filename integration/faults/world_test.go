@@ -21,7 +21,7 @@ import (
 
 var noContext = context.Background()
 
-var heavy = os.Getenv("PAWL_HEAVY") != ""
+var heavy = os.Getenv("PAWL_FAULTS") == "all"
 
 // tables are those that the workload writes to.
 var tables = []string{"default/core/configmaps/", "default/core/events/"}

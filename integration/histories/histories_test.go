@@ -16,7 +16,7 @@ var (
 	seed     = flag.Uint64("seed", 0, "the seed of one run; 0 means the usual ones")
 	ops      = flag.Int("ops", 0, "operations of each client")
 	clients  = flag.Int("clients", 0, "clients")
-	duration = flag.Duration("duration", 0, "how long to make runs of new seeds; PAWL_HEAVY=1 means a minute")
+	duration = flag.Duration("duration", 0, "how long to make runs of new seeds; PAWL_HEAVY=1 means half a minute")
 )
 
 // subjects are the stores under test. Another engine is one more line.
@@ -47,7 +47,7 @@ func TestHistories(t *testing.T) {
 func TestHistoriesForLong(t *testing.T) {
 	long := *duration
 	if long == 0 && os.Getenv("PAWL_HEAVY") != "" {
-		long = time.Minute
+		long = time.Minute / 2
 	}
 	if long == 0 {
 		t.Skip("say PAWL_HEAVY=1 or -duration")

@@ -262,11 +262,12 @@ func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over 
 		if kvs := r.GetResponses()[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
 			have = kv.Revision(kvs[0].GetModRevision())
 		}
-		if have == cond.At {
-			continue
-		}
+		// The answer rests on the conditions that hold, too, up to the first that does not.
 		if lostTo = max(lostTo, have); have == kv.Absent {
 			lostTo = kv.Revision(r.GetHeader().GetRevision()) // the deletion's is not told
+		}
+		if have == cond.At {
+			continue
 		}
 		if first == nil && i < len(c.txn.Conditions) {
 			first = &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Have: have, Kind: kv.ErrConflict}
