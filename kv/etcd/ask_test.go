@@ -63,6 +63,7 @@ func TestWhoGoesAwayLeavesTheOthersTheirAnswer(t *testing.T) {
 		if err := <-other; err != nil {
 			t.Errorf("got %v", err)
 		}
+		time.Sleep(5 * time.Second) // for what may still be on its way
 	})
 }
 
