@@ -16,8 +16,9 @@ func TestAMarkWakesWhoItReaches(t *testing.T) {
 		over := make(chan struct{})
 		reached := map[kv.Revision]chan error{}
 		for _, rev := range []kv.Revision{3, 5, 9} {
-			reached[rev] = make(chan error, 1)
-			go func() { reached[rev] <- m.await(t.Context(), rev, over) }()
+			r := make(chan error, 1)
+			reached[rev] = r
+			go func() { r <- m.await(t.Context(), rev, over) }()
 		}
 		for _, step := range []struct {
 			to    kv.Revision
