@@ -114,6 +114,8 @@ type stand struct {
 	uids     int
 	hookErr  error
 	attempts int // that the hook has been told of
+
+	hooking sync.Mutex // a collection is deleted by several at once, who tell the hook
 }
 
 // A laggard is an engine of which what is at hand can be made to stay as it is.
@@ -201,6 +203,8 @@ func (s *stand) Begin(_ context.Context, verb Verb, obj, old runtime.Object, _ b
 	if s.hookErr != nil {
 		return nil, s.hookErr
 	}
+	s.hooking.Lock()
+	defer s.hooking.Unlock()
 	s.attempts++
 	n := s.attempts
 	s.said = append(s.said, fmt.Sprintf("begin %d: %s", n, verb))
@@ -209,6 +213,8 @@ func (s *stand) Begin(_ context.Context, verb Verb, obj, old runtime.Object, _ b
 		if how.Object != nil {
 			word += " " + how.Object.GetName()
 		}
+		s.hooking.Lock()
+		defer s.hooking.Unlock()
 		s.said = append(s.said, fmt.Sprintf("end %d: %s", n, word))
 	}, nil
 }
