@@ -58,7 +58,7 @@ func appendCommit(b []byte, c *commit) []byte {
 	b = append(b, commitRecord)
 	b = binary.AppendUvarint(b, uint64(c.revision))
 	b = binary.AppendVarint(b, c.time.UnixNano())
-	b = appendAuthor(b, c.author.Value())
+	b = appendAuthor(b, (&kv.Version{Author: c.author}).By()) // which may be nobody
 	b = binary.AppendUvarint(b, uint64(len(c.changes)))
 	for _, ch := range c.changes {
 		b = appendChange(b, ch)
