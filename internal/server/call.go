@@ -42,6 +42,7 @@ type call struct {
 	received  []byte // the object that was sent, as the form reads it
 	headed    bool   // the columns of a table have been described
 	warnings  *warnings
+	write     *write // if it is paced
 }
 
 // serveResource finds what is meant, and serves it.
@@ -80,6 +81,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, rt route,
 	}
 	ctx = warning.WithWarningRecorder(ctx, c.warnings)
 	c.r = r.WithContext(storage.WithAuthor(ctx, c.author()))
+	defer c.pace()()
 	if err := serve(c); err != nil {
 		c.fail(err)
 	}

@@ -25,11 +25,16 @@ func (c *call) fail(err error) {
 	var conflict *registry.ConflictError
 	if errors.As(err, &conflict) {
 		st = c.withCauses(conflict, st)
+		c.write.leave(c.r.Context(), err)
 	}
 	if c.warnings != nil {
 		c.warnings.send(c.w.Header())
 	}
 	c.s.respondStatus(c.w, c.look, st)
+	if c.write.holds() {
+		http.NewResponseController(c.w).Flush() // what cannot be flushed is sent a little later
+		c.write.told()
+	}
 }
 
 func (s *Server) fail(w http.ResponseWriter, _ *http.Request, l look, err error) {

@@ -58,6 +58,7 @@ type Server struct {
 	protobuf      runtime.Serializer // nil without a scheme
 	logger        *slog.Logger
 	now           func() time.Time
+	pacer         pacer
 
 	mu       sync.Mutex // guards what follows
 	draining chan struct{}

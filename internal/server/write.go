@@ -122,6 +122,7 @@ func (c *call) mayCreate(context.Context) error {
 // sendUpdated answers with what an update left: the object, also if it went (rule H128). Who had it
 // rebased is told what that came to.
 func (c *call) sendUpdated(did registry.Updated) error {
+	c.write.succeeded()
 	if did.Rebased != nil {
 		c.warnings.tell(did.Rebased.String())
 	}
