@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/server/upkeep"
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/local"
+	"github.com/pawl-dev/pawl/storage"
 )
 
 // storeDir is where in a data folder the store is.
@@ -122,10 +123,10 @@ func clear(dir string, absent bool) error {
 }
 
 // CheckFolder reads everything in a data folder that no server has, and says what it holds and
-// all that is wrong with it. It changes nothing. Keys and certificates are checked too. Progress, which may be
+// all that is wrong with it. It changes nothing. That objects can be read is checked, and keys and certificates are too. Progress, which may be
 // nil, counts bytes.
 func CheckFolder(ctx context.Context, dataDir string, progress local.Progress) (*local.Report, error) {
-	report, err := local.Check(ctx, local.Options{Dir: storeIn(dataDir)}, progress)
+	report, err := local.Check(ctx, local.Options{Dir: storeIn(dataDir)}, inspect, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +142,17 @@ func CheckFolder(ctx context.Context, dataDir string, progress local.Progress) (
 		report.Problems = append(report.Problems, finding)
 	}
 	return report, nil
+}
+
+// inspect says what is wrong with a stored object, which a server would find out when it is read.
+func inspect(v *kv.Version) (what, advice string) {
+	if _, _, _, _, ok := storage.ParseKey(v.Key); !ok {
+		return "", "" // it is beside the objects
+	}
+	if err := storage.CheckValue(v); err != nil {
+		return err.Error(), "delete it with the option ignoreStoreReadErrorWithClusterBreakingPotential, or restore a backup"
+	}
+	return "", ""
 }
 
 // split returns the errors that one was joined from.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/local"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -57,5 +60,36 @@ func TestHistoryIsForgottenOverHTTP(t *testing.T) {
 	}
 	if done.Oldest == 0 || done.Oldest != done.Newest {
 		t.Errorf("it says %+v", done)
+	}
+}
+
+// What a server cannot read is found in a folder, and how it is got rid of; all that a server writes by itself is sound.
+func TestAFolderIsCheckedForObjectsThatCannotBeRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	srv := pawltest.Start(t, pawl.Config{DataDir: dir})
+	if err := srv.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report, err := pawl.CheckFolder(t.Context(), dir, nil)
+	if err != nil || len(report.Problems) > 0 || report.Objects == 0 {
+		t.Fatalf("of what a server made: %+v, %v", report, err)
+	}
+	e, err := local.Open(t.Context(), local.Options{Dir: filepath.Join(dir, "store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = "pawl/core/configmaps/default/broken"
+	if _, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put(key, []byte("no object"))}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report, err = pawl.CheckFolder(t.Context(), dir, nil)
+	if err != nil || len(report.Problems) != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	if p := report.Problems[0]; !strings.HasPrefix(p.What, key) || !strings.Contains(p.Advice, "ignoreStoreReadErrorWithClusterBreakingPotential") {
+		t.Errorf("it finds %+v", p)
 	}
 }

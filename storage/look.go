@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 	"strings"
 
@@ -75,6 +78,37 @@ func ParseKey(key string) (group, plural, namespace, name string, ok bool) {
 		namespace = parts[3]
 	}
 	return group, parts[2], namespace, parts[len(parts)-1], true
+}
+
+// CheckValue returns what is wrong with a stored object as far as that can be told without its codec, nil if nothing is:
+// that it is JSON in an envelope that fits, and of the name and namespace that its key says.
+func CheckValue(v *kv.Version) error {
+	_, _, namespace, name, ok := ParseKey(v.Key)
+	if !ok {
+		return errors.New("its key is not one of an object")
+	}
+	d, err := unseal(v.Value)
+	if err != nil {
+		return err
+	}
+	if !json.Valid(d.json) {
+		return errors.New("not JSON")
+	}
+	made, err := mark(d.json)
+	if err != nil {
+		return err
+	}
+	if made.typeEnd != d.typeEnd || made.metaStart != d.metaStart || made.metaEnd != d.metaEnd {
+		return errors.New("its envelope does not fit what is in it")
+	}
+	var is struct{ Name, Namespace string }
+	if err := json.Unmarshal(d.json[d.metaStart:d.metaEnd], &is); err != nil {
+		return fmt.Errorf("its metadata: %w", err)
+	}
+	if is.Name != name || is.Namespace != namespace {
+		return fmt.Errorf("it calls itself %s", strings.TrimPrefix(is.Namespace+"/"+is.Name, "/"))
+	}
+	return nil
 }
 
 // RawMetadata returns the JSON of the metadata of a stored object, without resourceVersion, whatever

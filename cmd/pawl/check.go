@@ -29,7 +29,8 @@ func newCheck(p process) *cobra.Command {
 and all that is wrong with it: which file, where in it, what, and what can be done. Nothing is changed.
 
 More is looked at than a server does when it starts: each snapshot is compared with what the log says
-there was at that time, each change with what it replaced, and keys and certificates with each other.
+there was at that time, each change with what it replaced, and keys and certificates with each other;
+and each object is looked at, whether it can be read.
 
 The exit code is 1 if anything is damaged. What was being written when a server was killed is not
 damage: it was not acknowledged, the next start cuts it off, and it is told as a note.`,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,12 +62,16 @@ type SnapshotReport struct {
 	Objects  int         `json:"objects"`
 }
 
+// Inspect says what is wrong with the value of a version, "" if nothing is, and what can be done about it.
+type Inspect func(*kv.Version) (what, advice string)
+
 // Check reads every byte of a store that no engine has open, and says what it holds and all that is wrong
 // with it. It changes nothing. It looks at more than opening does: every snapshot is compared
 // with what the log says there was at its revision, and every change with what it replaced.
+// Inspect, which may be nil, is asked about each value that was put; those that are the newest of their keys are told of.
 // Progress, which may be nil, counts bytes. The error is not about damage; it is an
 // [InUseError], a [NoStoreError], or says that something could not be read.
-func Check(ctx context.Context, opts Options, progress Progress) (*Report, error) {
+func Check(ctx context.Context, opts Options, inspect Inspect, progress Progress) (*Report, error) {
 	j := newJournal(opts.complete())
 	lock, err := j.hold()
 	if err != nil {
@@ -77,7 +82,7 @@ func Check(ctx context.Context, opts Options, progress Progress) (*Report, error
 		return nil, err
 	}
 	c := &checker{
-		ctx: ctx, journal: j, progress: progress, authors: &authors{}, report: &Report{
+		ctx: ctx, journal: j, inspect: inspect, progress: progress, authors: &authors{}, unsound: map[string]Finding{}, report: &Report{
 			Dir: opts.Dir, Problems: []Finding{}, Notes: []Finding{}, Tables: map[string]int{},
 			Segments: []SegmentReport{}, Snapshots: []SnapshotReport{},
 		},
@@ -93,6 +98,7 @@ type checker struct {
 	ctx      context.Context
 	journal  *journal
 	report   *Report
+	inspect  Inspect // may be nil
 	progress Progress
 	done     int64 // bytes read
 	total    int64
@@ -109,6 +115,8 @@ type checker struct {
 	floor kv.Revision // that nothing older than may be read
 	now   held        // nil if damage leaves that open
 	marks []mark      // in order
+
+	unsound map[string]Finding // what is wrong with the newest values of keys
 
 	failed error // the context's
 }
@@ -234,6 +242,20 @@ func (c *checker) damage(file string, offset int64, what, advice string) {
 	c.report.Problems = append(c.report.Problems, Finding{file, offset, what, advice})
 }
 
+// look has the value of v, which is the newest of its key so far, inspected.
+func (c *checker) look(v *kv.Version, file string, offset int64) {
+	if c.inspect == nil {
+		return
+	}
+	delete(c.unsound, v.Key)
+	if v.Deleted {
+		return
+	}
+	if what, advice := c.inspect(v); what != "" {
+		c.unsound[v.Key] = Finding{file, offset, fmt.Sprintf("%s, at revision %d: %s", v.Key, v.Revision, what), advice}
+	}
+}
+
 // read counts n bytes as read.
 func (c *checker) read(n int64) error {
 	c.done += n
@@ -277,6 +299,9 @@ func (c *checker) finish() error {
 // sum adds up what was found.
 func (c *checker) sum() {
 	r := c.report
+	for _, key := range slices.Sorted(maps.Keys(c.unsound)) {
+		r.Problems = append(r.Problems, c.unsound[key])
+	}
 	r.Oldest = min(max(c.base, c.floor), r.Newest)
 	for key, d := range c.now {
 		r.Objects++

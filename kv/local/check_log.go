@@ -164,6 +164,7 @@ func (s *segmentCheck) commit(off int, c *commit) {
 	s.report.Newest = c.revision
 	s.mark(c.revision, c.time)
 	for _, ch := range c.changes {
+		s.look(ch.version, s.name, int64(off))
 		if what := s.now.change(ch); what != "" {
 			s.wrong(off, what)
 		}

@@ -63,6 +63,9 @@ func (c *checker) readSnapshot(made *SnapshotReport, in counted, size int64) (he
 	for v := range r.versions() {
 		now[v.Key] = digestOf(v)
 		made.Objects++
+		if c.now == nil {
+			c.look(v, made.File, r.offset)
+		}
 		if was, ok := c.now[v.Key]; known && (!ok || was != now[v.Key]) {
 			return nil, r.damage(fmt.Sprintf("%s is not as the log says it was at revision %d", v.Key, made.Revision))
 		}

@@ -45,7 +45,7 @@ func goldenDisk(t *testing.T) *disk {
 
 func mustCheck(t *testing.T, opts local.Options) *local.Report {
 	t.Helper()
-	r, err := local.Check(t.Context(), opts, nil)
+	r, err := local.Check(t.Context(), opts, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestCheckSaysWhatAStoreHolds(t *testing.T) {
 func TestCheckTellsProgress(t *testing.T) {
 	d := goldenDisk(t)
 	var done, total int64
-	_, err := local.Check(t.Context(), local.Options{Dir: "store", FS: d}, func(now, all int64) {
+	_, err := local.Check(t.Context(), local.Options{Dir: "store", FS: d}, nil, func(now, all int64) {
 		if now < done || now > all {
 			t.Errorf("%d of %d after %d", now, all, done)
 		}
@@ -297,7 +297,7 @@ func TestCheckComparesSnapshotsWithTheLog(t *testing.T) {
 func TestCheckNeedsAStoreThatNobodyHasOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	var none *local.NoStoreError
-	if _, err := local.Check(t.Context(), local.Options{Dir: dir}, nil); !errors.As(err, &none) {
+	if _, err := local.Check(t.Context(), local.Options{Dir: dir}, nil, nil); !errors.As(err, &none) {
 		t.Errorf("where there is nothing it says %v", err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -305,7 +305,7 @@ func TestCheckNeedsAStoreThatNobodyHasOpen(t *testing.T) {
 	}
 	e := mustOpen(t, local.Options{Dir: dir})
 	var inUse *local.InUseError
-	if _, err := local.Check(t.Context(), local.Options{Dir: dir}, nil); !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
+	if _, err := local.Check(t.Context(), local.Options{Dir: dir}, nil, nil); !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
 		t.Errorf("of a store in use it says %v", err)
 	}
 	e.Close()
@@ -315,5 +315,58 @@ func TestCheckNeedsAStoreThatNobodyHasOpen(t *testing.T) {
 	}
 	if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), "null") {
 		t.Errorf("as JSON it is %s, %v", text, err)
+	}
+}
+
+func TestCheckTellsOfTheNewestValuesThatAreUnsound(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts local.Options // where the values lie in the end
+	}{
+		{"in the log", local.Options{}},
+		{"in a snapshot", local.Options{SegmentSize: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.opts.Dir, c.opts.FS = "store", newDisk()
+			e := mustOpen(t, c.opts)
+			for _, op := range []kv.Op{
+				kv.Put("a/b/c/sound", []byte("good")),
+				kv.Put("a/b/c/mended", []byte("bad")), kv.Put("a/b/c/mended", []byte("good")),
+				kv.Put("a/b/c/removed", []byte("bad")), {Key: "a/b/c/removed", Delete: true},
+				kv.Put("a/b/c/spoiled", []byte("good")), kv.Put("a/b/c/spoiled", []byte("bad")),
+				kv.Put("a/b/c/again", []byte("bad")), {Key: "a/b/c/again", Delete: true}, kv.Put("a/b/c/again", []byte("bad")),
+			} {
+				if _, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{op}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.opts.SegmentSize > 0 {
+				_, newest := e.Revisions()
+				if err := e.Shrink(t.Context(), newest); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.Close()
+			r, err := local.Check(t.Context(), c.opts, func(v *kv.Version) (string, string) {
+				if string(v.Value) == "bad" {
+					return "it is bad", "make it good"
+				}
+				return "", ""
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, p := range r.Problems {
+				if p.File == "" || p.Offset == 0 || p.Advice != "make it good" {
+					t.Errorf("it finds %+v", p)
+				}
+				found = append(found, p.What)
+			}
+			want := []string{"a/b/c/again, at revision 11: it is bad", "a/b/c/spoiled, at revision 8: it is bad"}
+			if !slices.Equal(found, want) {
+				t.Errorf("it finds %q, want %q", found, want)
+			}
+		})
 	}
 }

@@ -97,7 +97,7 @@ func TestCheckSaysWhatNoEngineWrites(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "log", "0000000000000002.seg"), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Check(t.Context(), Options{Dir: dir}, nil)
+			r, err := Check(t.Context(), Options{Dir: dir}, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
