@@ -50,12 +50,7 @@ func killRounds() int {
 // noted: nothing acknowledged is missing, what was not answered is there wholly or not at
 // all, resourceVersions go on, and a watch that was open resumes and misses nothing.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("PAWL_SEED"); s != "" {
-		seed, _ = strconv.ParseUint(s, 10, 64)
-	}
-	t.Logf("PAWL_SEED=%d repeats the times at which the server is killed", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := chance(t)
 	dir := t.TempDir()
 	j := newJournal()
 	writes := 0
@@ -85,6 +80,17 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	j.check(t, p, killRounds())
 	p.kill(t)
 	t.Logf("%d rounds, %d acknowledged writes, %d events seen", killRounds(), writes, j.events)
+}
+
+// chance says when the server is killed, and how to have it say the same again.
+func chance(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("PAWL_SEED"); s != "" {
+		seed, _ = strconv.ParseUint(s, 10, 64)
+	}
+	t.Logf("PAWL_SEED=%d repeats the times at which the server is killed", seed)
+	return rand.New(rand.NewPCG(seed, 1))
 }
 
 // A running is a pawl in a process of its own.
@@ -143,6 +149,11 @@ func (p *running) kill(t *testing.T) {
 
 // do sends a request and reads the answer into out, if the server answered.
 func (p *running) do(method, path string, body any, out any) (int, error) {
+	return p.send(method, path, "", body, out)
+}
+
+// send is do for a body of a media type.
+func (p *running) send(method, path, media string, body any, out any) (int, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
@@ -150,6 +161,9 @@ func (p *running) do(method, path string, body any, out any) (int, error) {
 	req, err := http.NewRequest(method, p.url+path, bytes.NewReader(data))
 	if err != nil {
 		return 0, err
+	}
+	if media != "" {
+		req.Header.Set("Content-Type", media)
 	}
 	resp, err := p.client.Do(req)
 	if err != nil {
