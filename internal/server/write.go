@@ -80,9 +80,34 @@ func (c *call) update() error {
 // put has obj take the place of what is there.
 func (c *call) put(obj runtime.Object, o registry.UpdateOptions) (registry.Updated, error) {
 	if c.scale != nil {
-		return c.store.Update(c.r.Context(), c.namespace(), c.rt.name, c.through(registry.Exactly(obj)), o)
+		desire := c.through(registry.Exactly(obj))
+		if o.Rebase {
+			desire = naming(obj, desire)
+		}
+		return c.store.Update(c.r.Context(), c.namespace(), c.rt.name, desire, o)
 	}
 	return c.store.Replace(c.r.Context(), c.namespace(), c.rt.name, c.fresh(obj), o)
+}
+
+// naming is a Desire for an object that names the version that sent does, or none. A scale that names none
+// would otherwise stand for one of the version that exists, and a rebase has to know which was read.
+func naming(sent runtime.Object, desire registry.Desire) registry.Desire {
+	return func(ctx context.Context, current runtime.Object) (runtime.Object, error) {
+		obj, err := desire(ctx, current)
+		if err != nil {
+			return nil, err
+		}
+		from, err := meta.Accessor(sent)
+		if err != nil {
+			return nil, err
+		}
+		to, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		to.SetResourceVersion(from.GetResourceVersion())
+		return obj, nil
+	}
 }
 
 // fresh returns the object that was received: as it was read first, then read anew each time.
