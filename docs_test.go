@@ -82,7 +82,7 @@ func parts(message string) (first string, header []string, body string) {
 	for {
 		line, below, _ := strings.Cut(rest, "\n")
 		name, v, ok := strings.Cut(line, ": ")
-		if !ok || strings.HasPrefix(line, "{") {
+		if !ok || strings.HasPrefix(line, "{") || strings.HasPrefix(line, "[") {
 			return strings.TrimSpace(first), header, rest
 		}
 		header, rest = append(header, name, v), below
