@@ -1,0 +1,292 @@
+package compat
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/apis/example"
+	apistorage "k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	storagetesting "k8s.io/apiserver/pkg/storage/testing"
+	"k8s.io/utils/clock"
+
+	etcds "github.com/pawl-dev/pawl/integration/etcd"
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/etcd"
+	"github.com/pawl-dev/pawl/storage"
+)
+
+// serveEnv has a process of this test be an etcd, so that another's CPU is its own.
+const serveEnv = "PAWL_TEST_IS_ETCD"
+
+// TestIsEtcd is an etcd, in the process that startApart starts.
+func TestIsEtcd(t *testing.T) {
+	if os.Getenv(serveEnv) == "" {
+		t.Skip("only an etcd if it is asked to be one")
+	}
+	fmt.Printf("etcd at %s\n", etcds.Start(t, etcds.Options{}).URL)
+	bufio.NewReader(os.Stdin).ReadString('\n') // until whoever asked for it is gone
+}
+
+// startApart starts an etcd in a process of its own and returns its URL.
+func startApart(t testing.TB) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestIsEtcd$")
+	cmd.Env = append(os.Environ(), serveEnv+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); cmd.Wait() })
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, url, ok := strings.Cut(lines.Text(), "etcd at "); ok {
+			go func() {
+				for lines.Scan() { // so that it never waits to be read
+				}
+			}()
+			return url
+		}
+	}
+	t.Fatal("it is no etcd")
+	return ""
+}
+
+// A weighed store is one whose cost is measured. Its objects are pods in one namespace.
+type weighed interface {
+	put(name string, pod *example.Pod) error
+	update(name string, change func(*example.Pod)) error
+	get(name string) error
+	list() (n int, err error)
+}
+
+// An offered store is one that is offered as the reference offers its own: what is read is decoded, and yet to be made
+// into what is sent.
+type offered struct{ apistorage.Interface }
+
+func (s offered) put(name string, pod *example.Pod) error {
+	return s.Create(context.Background(), "/pods/ns/"+name, pod, nil, 0)
+}
+
+func (s offered) update(name string, change func(*example.Pod)) error {
+	return s.GuaranteedUpdate(context.Background(), "/pods/ns/"+name, &example.Pod{}, false, nil, apistorage.SimpleUpdate(func(o runtime.Object) (runtime.Object, error) {
+		pod := o.(*example.Pod).DeepCopy()
+		change(pod)
+		return pod, nil
+	}), nil)
+}
+
+func (s offered) get(name string) error {
+	return s.Get(context.Background(), "/pods/ns/"+name, apistorage.GetOptions{}, &example.Pod{})
+}
+
+func (s offered) list() (int, error) {
+	var all example.PodList
+	err := s.GetList(context.Background(), "/pods/", apistorage.ListOptions{Recursive: true, Predicate: apistorage.Everything}, &all)
+	return len(all.Items), err
+}
+
+// newReference is the reference's own store on an etcd.
+func newReference(t testing.TB, url string) weighed {
+	t.Helper()
+	client, err := kubernetes.New(clientv3.Config{Endpoints: []string{url}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compactor := etcd3.NewCompactor(client.Client, 0, clock.RealClock{}, nil)
+	codec, versioner := exampleCodec(t), apistorage.APIObjectVersioner{}
+	store, err := etcd3.New(client, compactor, codec, newPod, func() runtime.Object { return &example.PodList{} }, "/registry", "/pods",
+		schema.GroupResource{Resource: "pods"}, storagetesting.NewPrefixTransformer([]byte(sealPrefix), false),
+		etcd3.NewDefaultLeaseManagerConfig(), etcd3.NewDefaultDecoder(codec, versioner), versioner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close(); compactor.Stop(); client.Close() })
+	return offered{store}
+}
+
+// An own store is pawl's, as its servers use it: what is read is made into what is sent.
+type own struct{ table *storage.Table }
+
+func newOwn(t testing.TB, engine kv.Engine) weighed {
+	return own{storage.NewTable(storage.Options{Engine: engine, Space: "own", Resource: "pods", Namespaced: true, Codec: plain{exampleCodec(t)}})}
+}
+
+// plain is the codec of the reference's store, as a table wants it.
+type plain struct{ runtime.Codec }
+
+func (c plain) Encode(obj runtime.Object) ([]byte, storage.Fingerprint, error) {
+	data, err := runtime.Encode(c.Codec, obj)
+	return bytes.TrimSpace(data), c.Fingerprint(), err
+}
+
+func (c plain) Decode(data []byte) (runtime.Object, error) { return runtime.Decode(c.Codec, data) }
+
+func (plain) Fingerprint() storage.Fingerprint { return 1 }
+
+func (s own) put(name string, pod *example.Pod) error {
+	return s.modify(name, func(storage.Version) (*example.Pod, error) { return pod, nil })
+}
+
+func (s own) update(name string, change func(*example.Pod)) error {
+	return s.modify(name, func(current storage.Version) (*example.Pod, error) {
+		obj, err := current.Object()
+		if err != nil {
+			return nil, err
+		}
+		pod := obj.(*example.Pod).DeepCopy()
+		pod.ResourceVersion = ""
+		change(pod)
+		return pod, nil
+	})
+}
+
+func (s own) modify(name string, desire func(storage.Version) (*example.Pod, error)) error {
+	_, err := s.table.Modify(context.Background(), "ns", name, false, func(_ context.Context, current storage.Version, _ *storage.View) (storage.Verdict, error) {
+		pod, err := desire(current)
+		return storage.Verdict{Action: storage.Put, Object: pod}, err
+	})
+	return err
+}
+
+func (s own) get(name string) error {
+	v, err := s.table.Get(context.Background(), "ns", name, kv.Latest)
+	if err == nil && !send(&[]byte{}, v, false) {
+		err = fmt.Errorf("%s cannot be sent as it is", name)
+	}
+	return err
+}
+
+func (s own) list() (int, error) {
+	page, err := s.table.List(context.Background(), storage.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	var b []byte // a part of what is sent
+	for _, v := range page.Items {
+		if len(b) > 32<<10 {
+			b = b[:0]
+		}
+		if !send(&b, v, true) {
+			return 0, fmt.Errorf("%s cannot be sent as it is", v.Name())
+		}
+	}
+	return len(page.Items), nil
+}
+
+func send(b *[]byte, v storage.Version, item bool) (ok bool) {
+	*b, ok = v.AppendJSON(*b, item)
+	return ok
+}
+
+// cpu is what this process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// each has n workers do something times times altogether, and returns the CPU of one.
+func each(n, times int, do func(i int)) time.Duration {
+	began := cpu()
+	var wg sync.WaitGroup
+	for w := range n {
+		wg.Go(func() {
+			for i := w; i < times; i += n {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+	return (cpu() - began) / time.Duration(times)
+}
+
+// A bill is the CPU of an update by 16 writers, of a consistent GET by 64 readers, and of a list.
+type bill struct{ update, get, list time.Duration }
+
+func weigh(b *testing.B, s weighed, objects int) (total bill) {
+	name := func(i int) string { return fmt.Sprintf("p%05d", i%objects) }
+	fail := func(err error) {
+		if err != nil {
+			b.Error(err)
+		}
+	}
+	total.update = each(16, 3200, func(i int) {
+		fail(s.update(name(i), func(pod *example.Pod) { pod.Labels["is"] = fmt.Sprint(time.Now().UnixNano()) }))
+	})
+	total.get = each(64, 6400, func(i int) { fail(s.get(name(i))) })
+	total.list = each(1, 5, func(int) {
+		n, err := s.list()
+		if fail(err); n != objects {
+			b.Errorf("%d objects are listed, of %d", n, objects)
+		}
+	})
+	return total
+}
+
+// BenchmarkBesideTheReference compares the CPU that this process takes on one etcd, which is a process of its own: with
+// pawl's store, as its servers use it and offered as the reference's, and with the reference's own.
+func BenchmarkBesideTheReference(b *testing.B) {
+	const objects = 10_000
+	url := startApart(b)
+	engine, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{url}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer engine.Close()
+	stores := []weighed{newOwn(b, engine), offered{newSubject(b, engine)}, newReference(b, url)}
+	for _, s := range stores {
+		each(16, objects, func(i int) {
+			pod := &example.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("p%05d", i), Labels: map[string]string{"of": strings.Repeat("x", 200)}}}
+			if err := s.put(pod.Name, pod); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	totals := make([]bill, len(stores))
+	for b.Loop() {
+		for i, s := range stores { // in turns, so that none has the quieter machine
+			one := weigh(b, s, objects)
+			totals[i].update += one.update
+			totals[i].get += one.get
+			totals[i].list += one.list
+		}
+	}
+	for _, m := range []struct {
+		what string
+		of   func(bill) time.Duration
+	}{
+		{"update", func(t bill) time.Duration { return t.update }},
+		{"get", func(t bill) time.Duration { return t.get }},
+		{"list", func(t bill) time.Duration { return t.list }},
+	} {
+		their := float64(m.of(totals[2]))
+		b.ReportMetric(float64(m.of(totals[0]))/their, m.what+"/reference")
+		b.ReportMetric(float64(m.of(totals[1]))/their, m.what+"-decoded/reference")
+		b.ReportMetric(their/float64(b.N)/1000, "reference-us/"+m.what)
+	}
+	b.ReportMetric(0, "ns/op")
+}
