@@ -53,11 +53,11 @@ type FieldChange struct {
 func deed(v storage.Version) Deed {
 	a := v.Author()
 	d := Deed{User: a.User, Manager: a.Manager, Subresource: a.Subresource, Time: v.Time(), Operation: "Update"}
-	switch a.Verb {
-	case "apply":
-		d.Operation = "Apply"
-	case "delete":
+	switch {
+	case v.Removed() || a.Verb == "delete": // it may be a transaction that removed it
 		d.Operation = "Delete"
+	case a.Verb == "apply":
+		d.Operation = "Apply"
 	}
 	return d
 }

@@ -355,6 +355,27 @@ func TestDeletesOfATransaction(t *testing.T) {
 	}
 }
 
+// Who removed an object in a transaction is told as who deleted it, whatever else the transaction did (rule S50).
+func TestADeleteOfATransactionIsTold(t *testing.T) {
+	s := newStand(t, namespaced, func(c *Config) { c.Strategy = hasty{Default{namespaced}} })
+	old := s.made(thing("one", "is=red"))
+	if _, err := Transact(as(t.Context(), "mover"), s.Deletes("ns", "one", nil), s.Creates("ns", thing("two"), CreateOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	s.made(thing("one", "is=blue"))
+	stale := thing("one", "is=gold")
+	stale.ResourceVersion = old.ResourceVersion
+	_, err := s.Update(t.Context(), "ns", "one", Exactly(stale), UpdateOptions{})
+	var conflict *ConflictError
+	if !errors.As(err, &conflict) {
+		t.Fatal(err)
+	}
+	x, err := conflict.Explain(t.Context())
+	if err != nil || x.Deleted.Operation != "Delete" || x.Deleted.Manager != "mover" || x.Created.Operation != "Update" {
+		t.Errorf("it is told %+v, %v", x, err)
+	}
+}
+
 func TestMembersOfACollection(t *testing.T) {
 	ctx := t.Context()
 	c := Of[lamp](memory(t), nil)
