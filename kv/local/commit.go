@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 	"unique"
 
@@ -14,9 +15,10 @@ import (
 type ticket struct {
 	commit
 	committed kv.Committed
-	lapses    []lapsed      // before it, of the keys whose expiry it changed
-	done      chan struct{} // closed when err is final
-	err       error
+	lapses    []lapsed  // before it, of the keys whose expiry it changed
+	group     *group    // that it became part of
+	err       error     // final when the group is done
+	one       [1]change // room for changes, of which there mostly is one
 }
 
 // op returns what errors call the work.
@@ -39,12 +41,13 @@ func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 	if t == nil {
 		return e.settle(ctx, len(txn.Ops), rests, err)
 	}
+	defer t.group.waiting.Done()
 	if e.log == nil {
 		e.writeNow(t)
 		return t.committed, t.err
 	}
 	select {
-	case <-t.done:
+	case <-t.group.done:
 		return t.committed, t.err
 	case <-ctx.Done():
 		return kv.Committed{}, &kv.Error{Op: "commit", Kind: kv.ErrUnknown, Err: ctx.Err()}
@@ -69,12 +72,16 @@ func (e *Engine) enter(txn kv.Txn) (t *ticket, rests ground, err error) {
 	case e.closed:
 		return nil, rests, &kv.Error{Op: "commit", Kind: kv.ErrClosed}
 	}
-	if lostTo, conflict := e.judge(txn.Conditions); conflict != nil {
+	var few [4]*kv.Version
+	seen, lostTo, conflict := e.judge(txn.Conditions, few[:0])
+	if conflict != nil {
 		rests.seen = lostTo
 		return nil, rests, conflict
 	}
 	now, elapsed := e.time.now()
-	t = e.sequence(now, elapsed, txn)
+	if t = e.sequence(now, elapsed, txn, seen); t != nil {
+		t.group.waiting.Add(1)
+	}
 	if e.log != nil {
 		e.work.Signal()
 	}
@@ -103,21 +110,23 @@ func (e *Engine) settle(ctx context.Context, ops int, rests ground, err error) (
 
 // judge returns the conflict of the first condition that does not hold, if there is one, and
 // the newest revision that this rests on: those before it may hold only because of what cannot
-// be read yet. The caller holds e.mu.
-func (e *Engine) judge(conditions []kv.Condition) (lostTo kv.Revision, conflict error) {
+// be read yet. It appends to seen what is current of the conditions' keys. The caller holds e.mu.
+func (e *Engine) judge(conditions []kv.Condition, seen []*kv.Version) (_ []*kv.Version, lostTo kv.Revision, conflict error) {
 	for _, c := range conditions {
 		have := kv.Absent
-		if v := e.current(c.Key); v != nil {
+		v := e.current(c.Key)
+		if v != nil {
 			lostTo = max(lostTo, v.Revision)
 			if !v.Deleted {
 				have = v.Revision
 			}
 		}
 		if have != c.At {
-			return lostTo, &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}
+			return nil, lostTo, &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}
 		}
+		seen = append(seen, v)
 	}
-	return kv.Absent, nil
+	return seen, kv.Absent, nil
 }
 
 // current returns the newest sequenced version of key, which may be a deletion if it is
@@ -129,18 +138,23 @@ func (e *Engine) current(key string) *kv.Version {
 	return e.index.Newest().Get(key)
 }
 
-// sequence gives txn, whose conditions hold, the next revision and a place in the queue.
-// It returns nil if txn changes nothing. The caller holds e.mu.
-func (e *Engine) sequence(now time.Time, elapsed time.Duration, txn kv.Txn) *ticket {
+// sequence gives txn, whose conditions hold as seen by judge, the next revision and a place in the
+// queue. It returns nil if txn changes nothing. The caller holds e.mu.
+func (e *Engine) sequence(now time.Time, elapsed time.Duration, txn kv.Txn, seen []*kv.Version) *ticket {
 	rev := e.newest + 1
 	at := stamp(now, e.last)
 	t := &ticket{
-		commit:    commit{revision: rev, time: at, author: unique.Make(txn.Author), changes: make([]change, 0, len(txn.Ops))},
+		commit:    commit{revision: rev, time: at, author: e.author.of(txn.Author)},
 		committed: kv.Committed{Revision: rev, Versions: make([]*kv.Version, len(txn.Ops))},
-		done:      make(chan struct{}),
 	}
+	t.changes = slices.Grow(t.one[:0], len(txn.Ops))
 	for i, op := range txn.Ops {
-		was := e.current(op.Key)
+		var was *kv.Version
+		if i < len(seen) && txn.Conditions[i].Key == op.Key { // as it mostly is
+			was = seen[i]
+		} else {
+			was = e.current(op.Key)
+		}
 		if was != nil && was.Deleted {
 			was = nil
 		}
@@ -161,6 +175,20 @@ func (e *Engine) sequence(now time.Time, elapsed time.Duration, txn kv.Txn) *tic
 	e.newest, e.last = rev, at
 	e.enqueue(t)
 	return t
+}
+
+// A signature is the author of the last commit: the next one mostly has the same, and making a handle takes
+// longer than comparing.
+type signature struct {
+	author kv.Author
+	handle unique.Handle[kv.Author]
+}
+
+func (s *signature) of(a kv.Author) unique.Handle[kv.Author] {
+	if s.handle == (unique.Handle[kv.Author]{}) || s.author != a {
+		s.author, s.handle = a, unique.Make(a)
+	}
+	return s.handle
 }
 
 // stamp returns the time of a commit made now, which is never before that of the last.

@@ -6,8 +6,9 @@
 // what is still on its way to the disk. If its conditions hold it takes the next revision
 // and joins the queue. One goroutine takes what is queued as a group, writes the group as
 // one frame of the log, waits for the disk once, makes the group readable, and answers its
-// writers. While it waits the next group gathers: the more writers there are, the
-// more commits share an fsync, and a lone writer waits for nobody. In memory, where
+// writers. While it waits the next group gathers, and before it takes that, it lets the writers
+// who were answered go on, unless that takes longer than the disk: many are back at once. So the more
+// writers there are, the more commits share an fsync, and a lone writer waits for nobody. In memory, where
 // there is nothing to wait for, whoever commits does this work.
 //
 // So readers see only what is durable, in the order of revisions, and what was

@@ -43,18 +43,20 @@ type Engine struct {
 	stats *counters
 
 	done     chan struct{} // closed when the writer has ended
+	hurry    int           // how many groups are not waited for; the writer's
 	released chan struct{} // closed when closing is set
 	closing  error         // what Close returns
 
 	writing sync.Mutex // held by whoever takes a group off the queue, until it is answered; before mu
 	mu      sync.Mutex // guards what follows
 	work    sync.Cond  // there is something queued, or the engine was closed
-	queue   []*ticket
+	queue   []*group
 	probe   bool                   // the writer is to look for room
 	sweep   bool                   // the writer is to forget history that has become too old
 	pending map[string]*kv.Version // newest sequenced versions that cannot be read yet
 	newest  kv.Revision            // sequenced
 	last    time.Time              // of the last commit sequenced
+	author  signature              // of that
 	time    timeline
 	lapses  lapses
 	era     *era
@@ -90,11 +92,12 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	if _, newest := e.index.Revisions(); rev > newest {
 		return &kv.Error{Op: "compact", Want: rev, Have: newest, Kind: kv.ErrFuture}
 	}
-	t := &ticket{commit: commit{forget: max(rev, emptyRevision)}, done: make(chan struct{})}
+	t := &ticket{commit: commit{forget: max(rev, emptyRevision)}}
 	e.mu.Lock()
 	why, closed := e.era.ended(), e.closed
 	if why == nil && !closed {
 		e.enqueue(t)
+		t.group.waiting.Add(1)
 		e.work.Signal()
 	}
 	e.mu.Unlock()
@@ -104,8 +107,9 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	case closed:
 		return &kv.Error{Op: "compact", Kind: kv.ErrClosed}
 	}
+	defer t.group.waiting.Done()
 	select {
-	case <-t.done:
+	case <-t.group.done:
 		return t.err
 	case <-ctx.Done():
 		return &kv.Error{Op: "compact", Kind: kv.ErrUnknown, Err: ctx.Err()}

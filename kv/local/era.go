@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/kv"
@@ -61,9 +62,9 @@ func (e *FailedError) Error() string {
 // Unwrap returns what failed.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// end ends the era: the group being written became what is said, if there is one, and what was
-// sequenced after it has certainly not been written.
-func (e *Engine) end(group []*ticket, became fate, cause error) {
+// end ends the era: g, which was being written, became what is said, and what was sequenced after it
+// has certainly not been written. There may be no g.
+func (e *Engine) end(g *group, became fate, cause error) {
 	full := became == refused && errors.Is(cause, ErrFull)
 	why := error(&FailedError{e.opts.Dir, cause})
 	if full {
@@ -79,35 +80,44 @@ func (e *Engine) end(group []*ticket, became fate, cause error) {
 	e.mu.Lock()
 	late := e.queue
 	e.queue = nil
+	lost := late
+	if g != nil {
+		lost = slices.Insert(slices.Clone(late), 0, g)
+	}
 	e.era.why = why
 	_, e.era.last = e.index.Revisions()
 	close(e.era.over)
 	if full {
-		e.undo(group, late)
+		e.undo(lost)
 		e.lookForRoom()
 	}
 	e.mu.Unlock()
-	answer(group, kind, why)
-	answer(late, kv.ErrReadOnly, why)
+	for _, l := range lost {
+		if l == g {
+			l.answer(kind, why)
+		} else {
+			l.answer(kv.ErrReadOnly, why)
+		}
+	}
 }
 
 // answer ends what was not written.
-func answer(tickets []*ticket, kind, why error) {
-	for _, t := range tickets {
+func (g *group) answer(kind, why error) {
+	for _, t := range g.tickets {
 		t.err = &kv.Error{Op: t.op(), Kind: kind, Err: why}
 		t.committed = kv.Committed{}
-		close(t.done)
 	}
+	close(g.done)
 }
 
 // undo makes the newest sequenced state the one that can be read, as if what is in groups had
 // never been asked for. The caller holds e.mu.
-func (e *Engine) undo(groups ...[]*ticket) {
+func (e *Engine) undo(groups []*group) {
 	clear(e.pending)
 	e.newest = e.era.last
-	for i := len(groups) - 1; i >= 0; i-- {
-		for j := len(groups[i]) - 1; j >= 0; j-- {
-			e.lapses.restore(groups[i][j].lapses)
+	for _, g := range slices.Backward(groups) {
+		for _, t := range slices.Backward(g.tickets) {
+			e.lapses.restore(t.lapses)
 		}
 	}
 }

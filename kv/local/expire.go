@@ -133,7 +133,7 @@ func (e *Engine) expire() {
 		if len(ops) == 0 {
 			break
 		}
-		e.sequence(now, elapsed, kv.Txn{Author: Expirer, Ops: ops})
+		e.sequence(now, elapsed, kv.Txn{Author: Expirer, Ops: ops}, nil)
 	}
 	e.work.Signal()
 	e.arm(elapsed)

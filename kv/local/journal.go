@@ -29,15 +29,16 @@ type journal struct {
 	opts  Options
 	stats *counters
 
-	file    File // the segment being written; nil until the first append
-	segment segment
-	size    int64 // of segment; 0 if there is none
-	room    int64 // that segment can grow to whatever happens to the disk
-	tip     tip   // as it is on disk
-	buf     []byte
-	next    kv.Revision // that the next commit will have
-	last    time.Time   // of the last commit
-	turn    atomic.Bool // the next append is to begin a segment; anybody may set it
+	file     File // the segment being written; nil until the first append
+	segment  segment
+	size     int64 // of segment; 0 if there is none
+	room     int64 // that segment can grow to whatever happens to the disk
+	tip      tip   // as it is on disk
+	buf      []byte
+	next     kv.Revision   // that the next commit will have
+	last     time.Time     // of the last commit
+	syncTime time.Duration // that the disk took for the last one
+	turn     atomic.Bool   // the next append is to begin a segment; anybody may set it
 
 	mu           sync.Mutex    // guards what follows
 	segments     []segmentFile // in order of first
@@ -108,18 +109,18 @@ const (
 	unknown                 // nobody knows before the log is read again
 )
 
-// append writes commits as one frame, and returns once it is on disk or will not be. After
+// append writes the commits of tickets as one frame, and returns once it is on disk or will not be. After
 // an error other than [ErrFull] the journal must not be appended to again.
-func (j *journal) append(commits []*commit) (fate, error) {
+func (j *journal) append(tickets []*ticket) (fate, error) {
 	if err := j.ready(); err != nil {
 		return refused, err
 	}
 	b := beginFrame(j.buf[:0], j.segment, j.next)
 	next, last := j.next, j.last
-	for _, c := range commits {
-		b = appendCommit(b, c)
-		if c.forget == 0 {
-			next, last = c.revision+1, c.time
+	for _, t := range tickets {
+		b = appendCommit(b, &t.commit)
+		if t.forget == 0 {
+			next, last = t.revision+1, t.time
 		}
 	}
 	endFrame(b)
@@ -161,9 +162,8 @@ func (j *journal) keepBuffer(b []byte) {
 
 // put writes the frame in b and waits for the disk. A frame that did not fit is taken back.
 func (j *journal) put(b []byte) (fate, error) {
-	name := j.segmentName(j.segment.first)
 	if _, err := j.file.Write(b); err != nil {
-		err = fmt.Errorf("write %s: %w", name, err)
+		err = fmt.Errorf("write %s: %w", j.segmentName(j.segment.first), err)
 		if !errors.Is(err, ErrFull) {
 			return unknown, err
 		}
@@ -174,9 +174,10 @@ func (j *journal) put(b []byte) (fate, error) {
 	}
 	began := j.opts.Clock.Now()
 	if err := j.file.Sync(); err != nil {
-		return unknown, fmt.Errorf("sync %s: %w", name, err)
+		return unknown, fmt.Errorf("sync %s: %w", j.segmentName(j.segment.first), err)
 	}
-	j.stats.syncs.observe(int64(j.opts.Clock.Now().Sub(began)))
+	j.syncTime = j.opts.Clock.Now().Sub(began)
+	j.stats.syncs.observe(int64(j.syncTime))
 	j.stats.bytes.Add(uint64(len(b)))
 	j.size += int64(len(b))
 	j.mu.Lock()

@@ -3,6 +3,8 @@ package local
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -10,21 +12,46 @@ import (
 // groupBytes is how large a group of commits may grow before the next one is begun.
 const groupBytes = 16 << 20
 
-// enqueue puts t at the end of the queue. The caller holds e.mu, and sees that it gets written: it wakes
-// the writer, or does the writer's work.
-func (e *Engine) enqueue(t *ticket) { e.queue = append(e.queue, t) }
+// A group is commits that become durable, and are answered, together.
+type group struct {
+	tickets []*ticket
+	size    int            // about how many bytes their records take
+	done    chan struct{}  // closed when all their errors are final
+	waiting sync.WaitGroup // for that; who has gone on is not in it
+	one     [1]*ticket     // room for tickets, of which there mostly is one in memory
+}
 
-// write runs until the engine is closed: it takes what is queued as one group, makes that
+// enqueue puts t at the end of the queue: into the group there, or, if that is large, into another. The
+// caller holds e.mu, and sees that it gets written: it wakes the writer, or does the writer's work.
+func (e *Engine) enqueue(t *ticket) {
+	size := t.size()
+	n := len(e.queue)
+	if n == 0 || e.queue[n-1].size+size > groupBytes {
+		next := &group{done: make(chan struct{})}
+		next.tickets = next.one[:0]
+		e.queue = append(e.queue, next)
+	}
+	g := e.queue[len(e.queue)-1]
+	g.tickets = append(g.tickets, t)
+	g.size += size
+	t.group = g
+}
+
+// write runs until the engine is closed: it takes the next group, makes that
 // durable, makes it readable, and answers its writers. While it is busy with one group
 // the next one gathers; that is what makes one fsync serve many commits.
 func (e *Engine) write() {
 	defer close(e.done)
+	var answered *group
 	for {
 		what := e.take()
+		if what == toWrite {
+			e.gather(answered)
+		}
 		e.writing.Lock()
 		switch what {
 		case toWrite:
-			e.writeNext()
+			answered = e.writeNext()
 		case toProbe:
 			e.resumeWriting()
 		case toSweep:
@@ -37,6 +64,28 @@ func (e *Engine) write() {
 	}
 }
 
+// hurriedGroups is how many groups are not waited for, after one for which that took too long.
+const hurriedGroups = 8
+
+// gather waits until those who were just answered have gone on: many of them are back at once with their next
+// commit, and then share an fsync with the others instead of having to wait for that. Where they have other
+// work first, which keeps the processors busy for longer than the disk takes, most groups are not waited
+// for. Who is alone waits for nobody.
+func (e *Engine) gather(answered *group) {
+	switch {
+	case answered == nil:
+		return
+	case e.hurry > 0:
+		e.hurry--
+		return
+	}
+	began := e.opts.Clock.Now()
+	answered.waiting.Wait()
+	if e.log != nil && e.opts.Clock.Now().Sub(began) > e.log.syncTime {
+		e.hurry = hurriedGroups
+	}
+}
+
 // writeNow does the writer's work until t is answered, in memory, where there is nothing to wait for: waking
 // the writer would take longer than all the rest of a commit.
 func (e *Engine) writeNow(t *ticket) {
@@ -44,7 +93,7 @@ func (e *Engine) writeNow(t *ticket) {
 	defer e.writing.Unlock()
 	for {
 		select {
-		case <-t.done:
+		case <-t.group.done:
 			return
 		default:
 			e.writeNext()
@@ -52,14 +101,19 @@ func (e *Engine) writeNow(t *ticket) {
 	}
 }
 
-// writeNext takes what is queued as one group, and writes it. The caller holds e.writing.
-func (e *Engine) writeNext() {
+// writeNext takes the next group off the queue, and writes it; nil if there is none. The caller holds
+// e.writing.
+func (e *Engine) writeNext() (g *group) {
 	e.mu.Lock()
-	group := e.dequeue()
-	e.mu.Unlock()
-	if len(group) > 0 {
-		e.writeGroup(group)
+	if len(e.queue) > 0 {
+		g = e.queue[0]
+		e.queue = slices.Delete(e.queue, 0, 1)
 	}
+	e.mu.Unlock()
+	if g != nil {
+		e.writeGroup(g)
+	}
+	return g
 }
 
 // A task is what the writer does next.
@@ -93,48 +147,29 @@ func (e *Engine) take() task {
 	}
 }
 
-// dequeue takes the next group off the queue. The caller holds e.mu.
-func (e *Engine) dequeue() []*ticket {
-	n, size := 0, 0
-	for n < len(e.queue) && (n == 0 || size+e.queue[n].size() <= groupBytes) {
-		size += e.queue[n].size()
-		n++
-	}
-	group := e.queue[:n:n]
-	e.queue = e.queue[n:]
-	if len(e.queue) == 0 {
-		e.queue = nil
-	}
-	return group
-}
-
-// writeGroup makes group durable and readable, and sees that there is room for the next.
-func (e *Engine) writeGroup(group []*ticket) {
-	e.stats.groups.observe(int64(len(group)))
+// writeGroup makes g durable and readable, and sees that there is room for the next.
+func (e *Engine) writeGroup(g *group) {
+	e.stats.groups.observe(int64(len(g.tickets)))
 	if e.log == nil {
-		e.publish(group)
+		e.publish(g)
 		return
 	}
-	commits := make([]*commit, len(group))
-	for i, t := range group {
-		commits[i] = &t.commit
-	}
-	if became, err := e.log.append(commits); became != stored {
-		e.end(group, became, err)
+	if became, err := e.log.append(g.tickets); became != stored {
+		e.end(g, became, err)
 		return
 	}
-	e.publish(group)
+	e.publish(g)
 	e.log.tidy(e.index)
 	if err := e.log.makeRoom(); err != nil {
 		e.end(nil, refused, err)
 	}
 }
 
-// publish makes group readable and answers its writers.
-func (e *Engine) publish(group []*ticket) {
-	var versions []*kv.Version
+// publish makes g readable and answers its writers.
+func (e *Engine) publish(g *group) {
+	versions := make([]*kv.Version, 0, len(g.tickets))
 	var forget kv.Revision
-	for _, t := range group {
+	for _, t := range g.tickets {
 		forget = max(forget, t.forget)
 		for _, c := range t.changes {
 			versions = append(versions, c.version)
@@ -155,9 +190,7 @@ func (e *Engine) publish(group []*ticket) {
 	}
 	e.sweepLater()
 	e.mu.Unlock()
-	for _, t := range group {
-		close(t.done)
-	}
+	close(g.done)
 }
 
 // Err implements [kv.Engine]. It is a [FullError] or a [FailedError], or that it is closed.
