@@ -327,6 +327,46 @@ func makeRoom(t testing.TB, c *clientv3.Client, url string) {
 	}
 }
 
+// What is more than etcd takes in one commit is refused before it is sent, and who sent it is told what is too much.
+func TestWhatIsTooMuchForACommit(t *testing.T) {
+	t.Parallel()
+	s := subjectOn(t, on(etcd.Start(t, etcd.Options{})))
+	puts := func(n, size int) (txn kv.Txn) {
+		for i := range n {
+			txn.Ops = append(txn.Ops, kv.Op{Key: fmt.Sprint(ns, i), Value: make([]byte, size), Expiry: kv.Expiry{Kind: kv.Forever}})
+		}
+		return txn
+	}
+	rests := func(n int) (txn kv.Txn) {
+		for i := range n {
+			txn.Conditions = append(txn.Conditions, kv.Condition{Key: fmt.Sprint(ns, "absent", i)})
+		}
+		return txn
+	}
+	const half = kvetcd.MaxBytes / 2
+	for _, k := range []struct {
+		name string
+		txn  kv.Txn
+		says string // "" if it is not too much
+	}{
+		{"as many changes as etcd takes", puts(kvetcd.MaxOps, 1), ""},
+		{"one change more", puts(kvetcd.MaxOps+1, 1), "129 changes, and etcd takes at most 128"},
+		{"as many conditions as etcd takes", rests(kvetcd.MaxOps), ""},
+		{"one condition more", rests(kvetcd.MaxOps + 1), "129 conditions, and etcd takes at most 128"},
+		{"nearly as many bytes", puts(2, half-1000), ""},
+		{"more bytes", puts(2, half), "etcd takes at most 1572864"},
+	} {
+		_, before := s.Revisions()
+		_, err := s.Commit(t.Context(), k.txn)
+		switch _, after := s.Revisions(); {
+		case k.says == "" && err != nil:
+			t.Errorf("%s: %v", k.name, err)
+		case k.says != "" && (!errors.Is(err, kv.ErrTooLarge) || !strings.Contains(err.Error(), k.says) || after != before):
+			t.Errorf("%s: %v, revisions %d and %d", k.name, err, before, after)
+		}
+	}
+}
+
 // An engine that is opened before etcd is there waits for it.
 func TestOpeningWaitsForEtcd(t *testing.T) {
 	t.Parallel()

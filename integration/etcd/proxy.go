@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Proxy stands between somebody and a member, and can be cut.
@@ -17,6 +18,7 @@ type Proxy struct {
 	to    string
 	open  *sync.Cond
 	cut   bool
+	delay time.Duration
 	ended bool
 	conns map[net.Conn]struct{}
 }
@@ -51,8 +53,8 @@ func (p *Proxy) serve() {
 			defer far.Close()
 			p.keep(near, far)
 			defer p.forget(near, far)
-			go p.copy(far, near)
-			p.copy(near, far)
+			go p.copy(far, near, func() {})
+			p.copy(near, far, p.wait)
 		}()
 	}
 }
@@ -72,14 +74,16 @@ func (p *Proxy) Turn(m *Member) {
 	p.to = hostOf(m)
 }
 
-// copy carries what comes from one side to the other, and holds it back while the proxy is cut.
-func (p *Proxy) copy(to, from net.Conn) {
+// copy carries what comes from one side to the other, and holds it back while the proxy is cut. Before it carries
+// something it waits.
+func (p *Proxy) copy(to, from net.Conn, wait func()) {
 	defer to.Close()
 	defer from.Close()
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(b)
 		if n > 0 {
+			wait()
 			p.pass()
 			if _, err := to.Write(b[:n]); err != nil {
 				return
@@ -88,6 +92,22 @@ func (p *Proxy) copy(to, from net.Conn) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// Delay makes everything that the member says late by d.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+func (p *Proxy) wait() {
+	p.mu.Lock()
+	d := p.delay
+	p.mu.Unlock()
+	if d > 0 {
+		<-time.After(d)
 	}
 }
 

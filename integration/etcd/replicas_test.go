@@ -50,6 +50,59 @@ func TestTwoReplicasAreOneStore(t *testing.T) {
 	same(t, one, other)
 }
 
+// A replica that is told everything late refuses a write with what there is, not with what it has seen of it.
+func TestARefusalIsNotStale(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	p := etcd.NewProxy(t, m)
+	one, late := subjectOn(t, on(m)), subjectOn(t, through(p))
+	first := one.put(a, "1")
+	second := one.put(a, "2")
+	late.holds(late.read(kv.Latest), a, "2")
+	p.Delay(50 * time.Millisecond)
+	third := one.put(a, "3")
+	if _, newest := late.Revisions(); newest != second {
+		t.Fatalf("it has seen revision %d already", newest)
+	}
+	_, err := late.Commit(t.Context(), kv.Txn{Conditions: []kv.Condition{{Key: a, At: first}}, Ops: []kv.Op{kv.Put(a, []byte("x"))}})
+	var conflict *kv.Error
+	if !errors.As(err, &conflict) || conflict.Kind != kv.ErrConflict || conflict.Have != third {
+		t.Errorf("got %v, want a conflict with revision %d", err, third)
+	}
+}
+
+// A commit that changes nothing is answered with a revision at which what it rests on was so, though the replica may
+// have seen a later one by then.
+func TestConditionsHoldAtTheRevisionThatIsAnswered(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	p := etcd.NewProxy(t, m)
+	one, late := subjectOn(t, on(m)), subjectOn(t, through(p))
+	p.Delay(time.Millisecond)
+	held := 0
+	for i := range 100 {
+		at := one.put(a, fmt.Sprint(i))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			<-time.After(time.Duration(i%10) * 500 * time.Microsecond)
+			one.put(a, fmt.Sprint(i, "!"))
+		})
+		done, err := late.Commit(t.Context(), kv.Txn{Conditions: []kv.Condition{{Key: a, At: at}}})
+		wg.Wait()
+		if errors.Is(err, kv.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		held++
+		if v := late.read(kv.Exactly(done.Revision)).Get(a); v == nil || v.Revision != at {
+			t.Errorf("%s at %d holds at %d, it is said, where it is %+v", a, at, done.Revision, v)
+		}
+	}
+	t.Logf("held %d times of 100", held)
+}
+
 // same fails the test unless two replicas tell the same history.
 func same(t testing.TB, one, other *subject) {
 	t.Helper()
@@ -159,18 +212,17 @@ func TestPrefixesAreApart(t *testing.T) {
 	other.holds(other.read(kv.Latest), b, "2")
 }
 
-// One replica is told to forget, and does, as does whoever comes later. Another goes on with what it has of the
-// last 75 seconds, and forgets the rest.
-func TestCompactionIsNoticed(t *testing.T) {
+// What one replica is told to forget all forget, however young it is, as does whoever comes later. Their watches that
+// have not come so far end.
+func TestAllReplicasForgetWhatOneIsTold(t *testing.T) {
 	t.Parallel()
 	m := etcd.Start(t, etcd.Options{})
-	clock := kvtest.NewClock()
-	opts := on(m)
-	opts.Clock = clock
-	one, other := subjectOn(t, opts), subjectOn(t, opts)
-	one.put(a, "1")
+	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
+	first := one.put(a, "1")
 	rev := one.put(a, "2")
 	one.put(a, "3")
+	other.read(kv.Latest)
+	behind, told := other.watch(ns, first), other.watch(ns, rev)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -180,8 +232,8 @@ func TestCompactionIsNoticed(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	other.holds(other.read(kv.Exactly(rev-1)), a, "1")
-	for _, s := range []*subject{one, subjectOn(t, opts)} {
+	other.read(kv.Latest) // shows what was answered before: so, too, that history was forgotten
+	for _, s := range []*subject{one, other, subjectOn(t, on(m))} {
 		if oldest, _ := s.Revisions(); oldest != rev {
 			t.Errorf("the oldest is %d, want %d", oldest, rev)
 		}
@@ -190,8 +242,35 @@ func TestCompactionIsNoticed(t *testing.T) {
 		s.holds(s.read(kv.Exactly(rev)), a, "2")
 		s.holds(s.read(kv.Latest), a, "3")
 	}
+	if _, err := other.next(behind); !errors.Is(err, kv.ErrCompacted) {
+		t.Errorf("a watch that was behind: %v", err)
+	}
+	if e, err := other.next(told); err != nil || string(e.Version.Value) != "3" {
+		t.Errorf("a watch from there on tells %+v, %v", e.Version, err)
+	}
+	if err := other.Compact(t.Context(), first); err != nil {
+		t.Errorf("forgetting what is forgotten: %v", err)
+	}
+}
+
+// What somebody else has etcd forget, a replica notices. It goes on with what it has of the last 75 seconds, and
+// forgets the rest.
+func TestCompactionIsNoticed(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	clock := kvtest.NewClock()
+	opts := on(m)
+	opts.Clock = clock
+	other := subjectOn(t, opts)
+	other.put(a, "1")
+	rev := other.put(a, "2")
+	other.put(a, "3")
+	if _, err := raw(t, m.URL).Compact(t.Context(), int64(rev)); err != nil {
+		t.Fatal(err)
+	}
+	other.holds(other.read(kv.Exactly(rev-1)), a, "1")
 	clock.Advance(2 * time.Minute)
-	eventually(t, "the other has noticed", func() bool {
+	eventually(t, "it has noticed", func() bool {
 		oldest, _ := other.Revisions()
 		return oldest == rev
 	})

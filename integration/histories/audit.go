@@ -77,22 +77,22 @@ type stream struct {
 }
 
 // newAudit begins where the one before ended, or at the beginning.
-func newAudit(e kv.Engine, spaces []string, before *audit, patience time.Duration) (*audit, error) {
+func newAudit(of *span, spaces []string, before *audit, patience time.Duration) (*audit, error) {
 	a := &audit{}
-	oldest, _ := e.Revisions()
+	oldest, _ := of.engine.Revisions()
 	for i, space := range spaces {
 		after := oldest
 		if before != nil {
 			after = before.streams[i].segment.sure()
 		}
-		w, err := e.Watch(space, after)
+		w, err := of.engine.Watch(space, after)
 		if err != nil {
 			a.end()
 			return nil, err
 		}
 		s := &stream{watch: w, poke: make(chan struct{}, 1), ended: make(chan struct{}), patience: patience}
 		s.moved.L = &s.mu
-		s.segment = Segment{name: name{-2, i}, topic: space, after: after}
+		s.segment = Segment{name: name{-2 - 2*of.stage.number, i}, topic: space, after: after}
 		a.streams = append(a.streams, s)
 		go s.follow()
 	}

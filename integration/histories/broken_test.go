@@ -1,10 +1,12 @@
 package histories
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/kvtest/broken"
 )
 
@@ -86,5 +88,114 @@ func TestBrokenStoresAreFound(t *testing.T) {
 		if !slices.Contains(names, name) {
 			t.Errorf("no such fault: %q", name)
 		}
+	}
+}
+
+// A replica is one of those that share a store, and does not ask as it should.
+type replica struct {
+	kv.Engine
+	read   func(context.Context, kv.Freshness) (kv.Snapshot, error)
+	commit func(context.Context, kv.Txn) (kv.Committed, error)
+}
+
+func (r *replica) Read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) {
+	return r.read(ctx, at)
+}
+
+func (r *replica) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
+	return r.commit(ctx, txn)
+}
+
+func (r *replica) Compact(ctx context.Context, rev kv.Revision) error {
+	return r.Engine.(kv.Compactor).Compact(ctx, rev)
+}
+
+// lonely are the faults of a replica that takes what it has seen for all there is.
+var lonely = []struct {
+	name   string
+	slow   bool // looked for only where it may take long
+	breaks func(r *replica)
+}{
+	{"reads the latest without asking etcd", false, func(r *replica) {
+		r.read = func(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) {
+			if at == kv.Latest {
+				at = kv.Any
+			}
+			return r.Engine.Read(ctx, at)
+		}
+	}},
+	{"knows no revision that the other has handed out", true, func(r *replica) {
+		r.read = func(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) {
+			_, newest := r.Engine.Revisions()
+			if rev, ok := at.Exactly(); ok && rev > newest {
+				return nil, &kv.Error{Op: "read", Want: rev, Have: newest, Kind: kv.ErrFuture}
+			}
+			return r.Engine.Read(ctx, at)
+		}
+	}},
+	{"refuses by what it has seen", true, func(r *replica) {
+		r.commit = func(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
+			seen, err := r.Engine.Read(ctx, kv.Any)
+			if err != nil {
+				return kv.Committed{}, err
+			}
+			for _, c := range txn.Conditions {
+				have := kv.Absent
+				if v := seen.Get(c.Key); v != nil {
+					have = v.Revision
+				}
+				if have != c.At && c.At <= seen.Revision() {
+					return kv.Committed{}, &kv.Error{Op: "commit", Key: c.Key, Want: c.At, Have: have, Kind: kv.ErrConflict}
+				}
+			}
+			return r.Engine.Commit(ctx, txn)
+		}
+	}},
+	{"says that conditions hold at what it has seen", true, func(r *replica) {
+		r.commit = func(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
+			done, err := r.Engine.Commit(ctx, txn)
+			if err == nil && !slices.ContainsFunc(done.Versions, func(v *kv.Version) bool { return v != nil }) {
+				<-time.After(2 * late) // the longer since, the more has been seen
+				_, done.Revision = r.Engine.Revisions()
+			}
+			return done, err
+		}
+	}},
+}
+
+func TestLonelyReplicasAreFound(t *testing.T) {
+	open := Etcd(t)
+	for _, f := range lonely {
+		t.Run(f.name, func(t *testing.T) {
+			if f.slow && !heavy() {
+				t.Skip("say PAWL_HEAVY=1 or -duration")
+			}
+			for s := range uint64(seeds) {
+				res := Check(t, Plan{Seed: s + 1, Ops: 50, Patience: 10 * time.Second}, oneOf(open, f.breaks), nil)
+				if len(res.Problems()) > 0 {
+					t.Logf("after %d runs: %s", s+1, res.Problems()[0])
+					return
+				}
+			}
+			t.Errorf("%d runs did not show it", seeds)
+		})
+	}
+}
+
+// oneOf breaks the replica that is told everything late.
+func oneOf(open Opener, breaks func(r *replica)) Opener {
+	return func(t testing.TB, seed uint64) Subject {
+		s := open(t, seed)
+		whole := s.Open
+		s.Open = func(number int) (kv.Engine, error) {
+			e, err := whole(number)
+			if err != nil || number != replicas-1 {
+				return e, err
+			}
+			r := &replica{Engine: e, read: e.Read, commit: e.Commit}
+			breaks(r)
+			return r, nil
+		}
+		return s
 	}
 }

@@ -73,12 +73,13 @@ func (v *View) walk(e kv.Engine) {
 
 // A client does its part of a plan.
 type client struct {
-	stage  *stage
-	number int
+	theatre *theatre
+	number  int
+	seats   []int // at which stage it is, operation by operation
 
-	seen  map[int]kv.Revision // the keys as last seen
-	known []kv.Revision       // revisions, in the order in which they were heard of
-	own   kv.Revision         // the newest that it wrote
+	seen  map[int]kv.Revision    // the keys as last seen
+	known []kv.Revision          // revisions, in the order in which they were heard of
+	own   map[*stage]kv.Revision // the newest that it wrote there
 	snaps [slots]kept
 	follo [slots]*following
 
@@ -99,24 +100,27 @@ type following struct {
 	span  *span
 }
 
-func newClient(st *stage, number int) *client {
-	return &client{stage: st, number: number, seen: map[int]kv.Revision{}}
+func newClient(th *theatre, p Plan, number int) *client {
+	return &client{
+		theatre: th, number: number, seats: p.Seats(number, len(th.stages)),
+		seen: map[int]kv.Revision{}, own: map[*stage]kv.Revision{},
+	}
 }
 
 // run does ops, unless the run comes to an end before.
 func (c *client) run(ops []Op) {
 	for i, op := range ops {
-		n := name{c.number, i}
+		n, st := name{c.number, i}, c.theatre.stages[c.seats[i]]
 		if op.Kind == Crash || op.Kind == Restart {
-			c.stage.again(op.Kind == Crash)
+			st.again(op.Kind == Crash)
 			continue
 		}
-		s := c.stage.enter()
+		s := st.enter()
 		if s == nil {
 			return
 		}
 		c.do(n, op, s)
-		c.stage.leave()
+		st.leave()
 	}
 }
 
@@ -138,21 +142,21 @@ func (c *client) do(n name, op Op, s *span) {
 	case Compact:
 		c.compact(a)
 	case Pass:
-		c.stage.pass(s, op.For)
+		s.stage.pass(s, op.For)
 		return
 	case Arm:
-		c.stage.arm(s, op.Count)
+		s.stage.arm(s, op.Count)
 		return
 	}
 	c.answers = append(c.answers, a)
 }
 
 // begin and end note when something was asked for and answered.
-func (c *client) begin(m *moment) { m.call = c.stage.tick() }
+func (c *client) begin(m *moment) { m.call = c.theatre.tick() }
 
 func (c *client) end(m *moment, s *span) {
-	m.ret = c.stage.tick()
-	if clock := c.stage.subject.Clock; clock != nil {
+	m.ret = c.theatre.tick()
+	if clock := c.theatre.subject.Clock; clock != nil {
 		m.now = clock.Now()
 	}
 	m.oldest, m.newest = s.engine.Revisions()
@@ -171,7 +175,7 @@ func (c *client) hear(rev kv.Revision) {
 // back returns a revision that the client knows: the n-th before the newest, or the oldest.
 func (c *client) back(n int) kv.Revision {
 	if len(c.known) == 0 {
-		return c.stage.spans[0].opened.view.rev
+		return c.theatre.first
 	}
 	return c.known[max(0, len(c.known)-1-n)]
 }
@@ -200,7 +204,7 @@ func (c *client) commit(a *Answer) {
 	switch {
 	case a.err == nil:
 		c.hear(a.done.Revision)
-		c.own = max(c.own, a.done.Revision)
+		c.own[a.span.stage] = max(c.own[a.span.stage], a.done.Revision)
 		for _, v := range a.done.Versions {
 			if v != nil {
 				c.see(v.Key, v)
@@ -263,7 +267,7 @@ func (c *client) read(a *Answer) {
 		a.want = c.named(a.op)
 		at = kv.Exactly(a.want)
 	}
-	a.own = c.own
+	a.own = c.own[a.span.stage]
 	c.begin(&a.moment)
 	snap, err := a.span.engine.Read(ctx, at)
 	c.end(&a.moment, a.span)
@@ -298,7 +302,7 @@ func (c *client) lookAgain(a *Answer) {
 func (c *client) compact(a *Answer) {
 	a.want = c.back(a.op.Back)
 	compactor, ok := a.span.engine.(kv.Compactor)
-	if !ok || a.span.audit.await(a.want) != nil {
+	if !ok || c.theatre.audited(a.want) != nil {
 		a.want = kv.Absent
 		return
 	}
@@ -373,7 +377,7 @@ func (c *client) leave(slot int) {
 
 // drain takes what the watches of this opening have to tell up to newest, waiting for it.
 func (c *client) drain(s *span, newest kv.Revision) error {
-	late := time.NewTimer(c.stage.patience)
+	late := time.NewTimer(c.theatre.patience)
 	defer late.Stop()
 	for slot, f := range c.follo {
 		for f != nil && f.span == s && f.sure() < newest {

@@ -12,6 +12,14 @@
 // Closing, opening and the loss of power are operations like all others. They come while
 // the other clients are in the middle of theirs.
 //
+// # Several engines at once
+//
+// A store that engines share has one stage for each of them. Some clients stay at one, others change, and take
+// what they know with them: revisions, watches that they resume, snapshots. One engine is closed and opened while the others
+// go on. In place of power it is the way to the store that is cut; only then an answer may be that nothing is known,
+// or that the store cannot be reached. One engine is told everything late, so that it never knows by itself what the
+// others' clients do.
+//
 // # What is judged
 //
 // Each answer, with when it was asked for and when it came, goes to two judges who know
@@ -33,5 +41,5 @@
 // # Another engine
 //
 // A store under test is a [Subject]: a function that opens it, and, if it can, one that
-// takes away its power. It is one line in the table of the tests.
+// takes away its power, or makes trouble. It is one line in the table of the tests.
 package histories

@@ -22,21 +22,37 @@ var (
 // subjects are the stores under test. Another engine is one more line.
 var subjects = []struct {
 	name string
-	open Opener
-	runs int // in a short test
+	open func(t testing.TB) Opener
+	runs int  // in a short test
+	ops  int  // of each client in a short test; 0 means the usual
+	slow bool // made only where it may take long
 }{
-	{"memory", Memory, 4},
-	{"disk", Disk, 1},
-	{"a disk that loses power", CutDisk, 6},
+	{"memory", always(Memory), 4, 0, false},
+	{"disk", always(Disk), 1, 0, false},
+	{"a disk that loses power", always(CutDisk), 6, 0, false},
+	{"two on one etcd", Etcd, 1, 80, false},
+	{"two on an etcd of three", EtcdCluster, 2, 0, true},
 }
+
+// always needs nothing to be there before.
+func always(open Opener) func(testing.TB) Opener {
+	return func(testing.TB) Opener { return open }
+}
+
+// heavy says whether the tests may take long.
+func heavy() bool { return os.Getenv("PAWL_HEAVY") != "" || *duration != 0 }
 
 // TestHistories makes runs of the usual seeds, or of the one that is given.
 func TestHistories(t *testing.T) {
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
+			if s.slow && !heavy() {
+				t.Skip("say PAWL_HEAVY=1 or -duration")
+			}
 			var sum Figures
+			open := s.open(t)
 			for i := range s.runs {
-				sum.Add(check(t, plan(uint64(i+1)), s.open))
+				sum.Add(check(t, plan(uint64(i+1), s.ops), open))
 			}
 			t.Log(sum)
 		})
@@ -46,31 +62,32 @@ func TestHistories(t *testing.T) {
 // TestHistoriesForLong makes runs and rings of one new seed after the other, as long as it is told.
 func TestHistoriesForLong(t *testing.T) {
 	long := *duration
-	if long == 0 && os.Getenv("PAWL_HEAVY") != "" {
+	if long == 0 {
 		long = time.Minute / 2
 	}
-	if long == 0 {
+	if !heavy() {
 		t.Skip("say PAWL_HEAVY=1 or -duration")
 	}
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			var sum Figures
 			var rings RingFigures
-			first, began := plan(1000).Seed, time.Now()
+			open := s.open(t)
+			first, began := plan(1000, 0).Seed, time.Now()
 			next := first
 			for ; time.Since(began) < long/time.Duration(len(subjects)) && !t.Failed(); next++ {
 				p := Plan{Seed: next, Clients: cmp.Or(*clients, 2+int(next%9)), Ops: cmp.Or(*ops, 50+int(next%97*next%997))}
-				sum.Add(check(t, p, s.open))
-				rings.Add(turn(t, p, s.open))
+				sum.Add(check(t, p, open))
+				rings.Add(turn(t, p, open))
 			}
 			t.Logf("seeds %d to %d in %v: %v; rings: %v", first, next-1, time.Since(began).Round(time.Second), sum, rings)
 		})
 	}
 }
 
-// plan is the plan of the usual seed, with what the flags say in its place.
-func plan(usual uint64) Plan {
-	p := Plan{Seed: usual, Clients: *clients, Ops: *ops}
+// plan is the plan of the usual seed and operations, with what the flags say in its place.
+func plan(usual uint64, each int) Plan {
+	p := Plan{Seed: usual, Clients: *clients, Ops: cmp.Or(*ops, each)}
 	if *seed != 0 {
 		p.Seed = *seed
 	}
@@ -104,10 +121,13 @@ func again(t *testing.T, p Plan) {
 
 // The same seed asks for the same operations of every store.
 func TestTheSameSeedAsksForTheSame(t *testing.T) {
-	p := Plan{Seed: 7}.complete()
+	p := Plan{Seed: 7, Ops: 40}.complete()
 	var first [][]string
 	for _, s := range subjects {
-		r, err := play(p, s.open(t, p.Seed))
+		if s.slow && !heavy() {
+			continue
+		}
+		r, err := play(p, s.open(t)(t, p.Seed))
 		if err != nil {
 			t.Fatal(err)
 		}

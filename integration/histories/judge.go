@@ -20,6 +20,7 @@ const slack = time.Second
 // A judge compares what was answered with a twin.
 type judge struct {
 	*twin
+	theatre  *theatre
 	answers  []*Answer
 	segments []*Segment
 	compacts []*Answer // those that may have been done, in the order of their calls
@@ -43,8 +44,8 @@ func (j *judge) problem(format string, args ...any) {
 }
 
 // newJudge is told everything that was answered in a run.
-func newJudge(answers []*Answer, segments []*Segment, audits []*audit) *judge {
-	j := &judge{answers: answers, segments: segments}
+func newJudge(th *theatre, answers []*Answer, segments []*Segment, audits []*audit) *judge {
+	j := &judge{theatre: th, answers: answers, segments: segments}
 	log, end := record(audits)
 	j.twin = &twin{end: end, by: map[name]*entry{}, history: map[int][]*kv.Version{}}
 	for _, a := range answers {
@@ -116,8 +117,21 @@ func (j *judge) committed(e *entry, a *Answer) {
 		j.problem("%v is there as revision %d, but %s was not at %d", a.name, e.rev, c.Key, c.At)
 	}
 	want := j.effects(a.txn, e)
-	if i := sameEvents(e.events, want); i >= 0 {
+	j.sign(want, e)
+	if i := j.sameEvents(e.events, want); i >= 0 {
 		j.problem("%v became revision %d: event %d of it is %s, want %s", a.name, e.rev, i, describeEvent(e.events, i), describeEvent(want, i))
+	}
+}
+
+// sign puts the times of expiry that a commit has into what it should be. In a shared store they are counted
+// from when its writer signed it, and its own time may be somewhat later: what others had signed by then.
+func (j *judge) sign(want []kv.Event, e *entry) {
+	for i := range min(len(want), len(e.events)) {
+		v, got := want[i].Version, e.events[i].Version
+		early := v.Expires.Time().Sub(got.Expires.Time())
+		if j.theatre.shared() && !v.Expires.IsZero() && !got.Expires.IsZero() && early > 0 && early < slack {
+			v.Expires = got.Expires
+		}
 	}
 }
 
@@ -129,7 +143,7 @@ func (j *judge) expired(e *entry) {
 	for _, ev := range e.events {
 		was := j.at(numberOf(ev.Version.Key), e.rev-1)
 		switch {
-		case !ev.Version.Deleted || was == nil || !kvtest.Same(was, ev.Prev):
+		case !ev.Version.Deleted || was == nil || !j.same(was, ev.Prev):
 			j.problem("revision %d expires %s, which was %s", e.rev, describe(ev.Version), describe(was))
 		case was.Expires.IsZero() || was.Expires > ev.Version.Time:
 			j.problem("revision %d of %v expires %s before its time", e.rev, ev.Version.Time, describe(was))
@@ -161,17 +175,73 @@ func (j *judge) all() {
 	}
 }
 
+// settled returns the newest revision up to rev at which something changed. Of a store that is
+// one engine's every revision is such a one. A shared one may have others, which are shown only to who asks for them.
+func (j *judge) settled(rev kv.Revision) kv.Revision {
+	if !j.theatre.shared() || rev > j.end {
+		return rev
+	}
+	i := sort.Search(len(j.log), func(i int) bool { return j.log[i].rev > rev })
+	if i == 0 {
+		return j.theatre.first
+	}
+	return j.log[i-1].rev
+}
+
+// same says whether two versions are the same. In a shared store one is as old as its writer signed it, or
+// as what others had signed by then, which an engine does not know that was opened after it was forgotten.
+func (j *judge) same(a, b *kv.Version) bool {
+	if !j.theatre.shared() || a == nil || b == nil || a.Time == b.Time || a.Time.Time().Sub(b.Time.Time()).Abs() > slack {
+		return kvtest.Same(a, b)
+	}
+	return kvtest.Same(a, &kv.Version{
+		Key: b.Key, Value: b.Value, Revision: b.Revision, Created: b.Created, Time: a.Time, Expires: b.Expires,
+		Author: b.Author, Deleted: b.Deleted,
+	})
+}
+
+// sameEvents returns where two lists of events begin to differ, -1 if they do not.
+func (j *judge) sameEvents(a, b []kv.Event) int {
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || !j.same(a[i].Version, b[i].Version) || !j.same(a[i].Prev, b[i].Prev) {
+			return i
+		}
+	}
+	return -1
+}
+
+// plain returns a, with the revision of a state in place of one at which nothing changed.
+func (j *judge) plain(a *Answer) *Answer {
+	switch rev := j.settled(a.revision()); {
+	case rev == a.revision():
+		return a
+	case a.view != nil:
+		plain, view := *a, *a.view
+		view.rev, plain.view = rev, &view
+		return &plain
+	case slices.ContainsFunc(a.done.Versions, func(v *kv.Version) bool { return v != nil }):
+		return a
+	default:
+		plain := *a
+		plain.done.Revision = rev
+		return &plain
+	}
+}
+
 // excused says whether an answer may be err because of what became of the store.
-func excused(a *Answer) bool {
+func (j *judge) excused(a *Answer) bool {
 	happened := func(at int64) bool { return at != 0 && at <= a.ret }
 	closed, cut := happened(a.span.closing.Load()), happened(a.span.cut.Load())
+	troubled := j.theatre.troubled(a.call, a.ret)
 	switch {
 	case errors.Is(a.err, kv.ErrClosed):
 		return closed
 	case errors.Is(a.err, kv.ErrReadOnly):
 		return cut && errors.Is(a.err, errPower)
 	case errors.Is(a.err, kv.ErrUnknown):
-		return cut && errors.Is(a.err, errPower) || a.op.Cancel
+		return cut && errors.Is(a.err, errPower) || a.op.Cancel || troubled
+	case errors.Is(a.err, kv.ErrAway):
+		return troubled
 	}
 	return false
 }
@@ -183,7 +253,7 @@ func (j *judge) commit(a *Answer) {
 		j.done(a)
 	case errors.Is(a.err, kv.ErrConflict) && errors.As(a.err, &conflict):
 		j.conflict(a, conflict)
-	case !excused(a):
+	case !j.excused(a):
 		j.problem("%v: commit: %v", a.name, a.err)
 	}
 }
@@ -200,7 +270,7 @@ func (j *judge) done(a *Answer) {
 	case len(a.done.Versions) != len(a.txn.Ops):
 		j.problem("%v: %d versions for %d changes", a.name, len(a.done.Versions), len(a.txn.Ops))
 		return
-	case rev < j.before(a.call) || changed && rev == j.before(a.call):
+	case rev < j.settled(j.before(a.call)) || changed && rev == j.before(a.call):
 		j.problem("%v: was revision %d, when %d had been shown before", a.name, rev, j.before(a.call))
 	case rev > j.end:
 		return
@@ -222,16 +292,20 @@ func (j *judge) done(a *Answer) {
 		if !changed && j.at(numberOf(op.Key), rev) != nil {
 			j.problem("%v: %s was not there to delete at revision %d, it was said", a.name, op.Key, rev)
 		}
-		if got := a.done.Versions[i]; !kvtest.Same(got, want) {
+		if got := a.done.Versions[i]; !j.same(got, want) {
 			j.problem("%v: was told of %s, want %s", a.name, describe(got), describe(want))
 		}
 	}
 }
 
 // conflict judges a refusal: at some revision between what had been shown and what could be
-// read afterwards it was right.
+// read afterwards it was right. What it was lost to can be read where it was answered; of a shared
+// store something newer, that did not matter, may have been shown elsewhere.
 func (j *judge) conflict(a *Answer, e *kv.Error) {
 	from, to := j.before(a.call), a.newest
+	if j.theatre.shared() {
+		to = max(to, from)
+	}
 	if to > j.end {
 		return
 	}
@@ -251,7 +325,8 @@ func (j *judge) read(a *Answer) {
 	shown := j.before(a.call)
 	switch {
 	case errors.Is(a.err, kv.ErrFuture):
-		if a.want <= shown || a.op.Fresh != AskAtLeast && a.op.Fresh != AskExactly {
+		early := j.theatre.shared() && a.op.Fresh == AskAtLeast && a.op.Ahead > 0 // the store was not asked to the end
+		if a.want <= shown && !early || a.op.Fresh != AskAtLeast && a.op.Fresh != AskExactly {
 			j.problem("%v: %v, but revision %d had been shown", a.name, a.err, shown)
 		}
 	case errors.Is(a.err, kv.ErrCompacted):
@@ -259,24 +334,26 @@ func (j *judge) read(a *Answer) {
 			j.problem("%v: %v, though nobody had it forgotten and what came after is young", a.name, a.err)
 		}
 	case a.err != nil:
-		if !excused(a) {
+		if !j.excused(a) {
 			j.problem("%v: read: %v", a.name, a.err)
 		}
-	case a.op.Fresh == AskLatest && a.view.rev < shown:
+	case a.op.Fresh == AskLatest && a.view.rev < j.settled(shown):
 		j.problem("%v: the latest was revision %d, but %d had been shown", a.name, a.view.rev, shown)
 	case a.op.Fresh == AskAtLeast && a.view.rev < a.want, a.op.Fresh == AskExactly && a.view.rev != a.want:
 		j.problem("%v: asked for revision %d and got %d", a.name, a.want, a.view.rev)
 	case a.op.Fresh == AskAny && a.view.rev < a.own:
 		j.problem("%v: any state was revision %d, but the client had itself written %d", a.name, a.view.rev, a.own)
-	case a.op.Fresh == AskExactly && a.want < j.floor(a.call):
-		j.problem("%v: revision %d can be read, but what is before %d had been forgotten", a.name, a.want, j.floor(a.call))
+	case a.op.Fresh == AskExactly && a.want < j.floor(a):
+		j.problem("%v: revision %d can be read, but what is before %d had been forgotten", a.name, a.want, j.floor(a))
 	}
 }
 
-// floor returns below what history had been forgotten, on demand, when something was asked for.
-func (j *judge) floor(call int64) (floor kv.Revision) {
+// floor returns below what history had been forgotten, on demand, when something was asked for. An
+// engine forgets what it was told to itself, and what others were told to before it was opened.
+func (j *judge) floor(a *Answer) (floor kv.Revision) {
 	for _, c := range j.compacts {
-		if c.err == nil && c.ret < call {
+		here := c.span.stage == a.span.stage || c.ret < a.span.opened.call
+		if c.err == nil && c.ret < a.call && here {
 			floor = max(floor, c.want)
 		}
 	}
@@ -300,7 +377,7 @@ func (j *judge) old(m *moment, e *entry) bool {
 }
 
 func (j *judge) compact(a *Answer) {
-	if a.want != kv.Absent && a.err != nil && !excused(a) {
+	if a.want != kv.Absent && a.err != nil && !j.excused(a) {
 		j.problem("%v: compact: %v", a.name, a.err)
 	}
 }
@@ -321,7 +398,7 @@ func (j *judge) view(a *Answer) {
 		}
 	}
 	for i := range max(len(want), len(v.listed)) {
-		if i >= len(want) || i >= len(v.listed) || !kvtest.Same(want[i], v.listed[i]) {
+		if i >= len(want) || i >= len(v.listed) || !j.same(want[i], v.listed[i]) {
 			j.problem("%v: at revision %d under %q from %q number %d is %s, want %s", a.name, v.rev, v.prefix, v.from, i,
 				describeAt(v.listed, i), describeAt(want, i))
 			return
@@ -347,7 +424,7 @@ func (j *judge) chain(a *Answer, v *View) {
 	rev := v.rev
 	for i, got := range v.chain {
 		want := j.last(k, rev)
-		if !kvtest.Same(got, want) {
+		if !j.same(got, want) {
 			j.problem("%v: %s at revision %d, %d steps back: %s, want %s", a.name, keys[k], v.rev, i, describe(got), describe(want))
 			return
 		}
@@ -370,7 +447,7 @@ func (j *judge) segment(g *Segment) {
 	for len(got) > 0 && got[len(got)-1].Version.Revision > j.end {
 		got = got[:len(got)-1]
 	}
-	if i := sameEvents(got, want[:min(len(got), len(want))]); i >= 0 {
+	if i := j.sameEvents(got, want[:min(len(got), len(want))]); i >= 0 {
 		j.problem("%v: a watch of %s after %d told as number %d %s, want %s", g.name, g.topic, g.after, i, describeEvent(got, i), describeEvent(want, i))
 		return
 	}

@@ -3,6 +3,7 @@ package histories
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -212,6 +213,22 @@ func sights(answers []*Answer) map[name]*sight {
 	return found
 }
 
+// sights returns of all commits that were unknown to who asked for them, but were made, which
+// revision they became, as the twin knows it.
+func (j *judge) sights() map[name]*sight {
+	found := sights(j.answers)
+	for n, x := range found {
+		e := j.by[n]
+		switch {
+		case e == nil:
+			delete(found, n)
+		case x.rev == kv.Absent:
+			x.rev, x.seen = e.rev, math.MaxInt64/fine
+		}
+	}
+	return found
+}
+
 // made is what s becomes by a commit that was seen.
 func (s state) made(x *sight) []state {
 	s, ok := s.meets(x.txn.Conditions)
@@ -310,8 +327,8 @@ const fine = 1 << 20
 
 // A chronicle is what happened in one opening of the store, as far as it must have an order.
 type chronicle struct {
-	span *span
-	ops  []porcupine.Operation
+	begin, end int64
+	ops        []porcupine.Operation
 }
 
 func (c *chronicle) add(client int, input any, call, ret int64) {
@@ -322,16 +339,13 @@ func (c *chronicle) add(client int, input any, call, ret int64) {
 // smaller revisions were asked for, and before anything newer was answered. The model would
 // find that out, but only after it has tried all else.
 func (c *chronicle) window(rev kv.Revision) (call, ret int64) {
-	call, ret = c.span.opened.ret*fine, c.span.ended*fine
+	call, ret = c.begin*fine, c.end*fine
 	for _, op := range c.ops {
 		a, ok := op.Input.(*Answer)
 		if !ok {
 			continue
 		}
-		known := a.done.Revision
-		if a.view != nil {
-			known = a.view.rev
-		}
+		known := a.revision()
 		switch {
 		case known == kv.Absent:
 		case known < rev:
@@ -343,28 +357,42 @@ func (c *chronicle) window(rev kv.Revision) (call, ret int64) {
 	return call, max(ret, call)
 }
 
-// historyOf returns the operations of one opening of the store: commits, and reads of the
-// latest state. Last is what was read when it was over.
-func historyOf(s *span, answers []*Answer, expired []*expiry, last *Answer) []porcupine.Operation {
-	c := &chronicle{span: s}
-	clients, seen := 0, sights(answers)
-	var unknown []*Answer
+// revision is the one that was answered, [kv.Absent] if none was.
+func (a *Answer) revision() kv.Revision {
+	if a.view != nil {
+		return a.view.rev
+	}
+	return a.done.Revision
+}
+
+// history returns the operations of answers that have an order: commits, and reads of the latest
+// state. Seen are the commits of whose outcome something else is known than was answered.
+func (c *chronicle) history(answers []*Answer, seen map[name]*sight, expired []*expiry) []porcupine.Operation {
+	clients := 0
 	for _, a := range answers {
 		clients = max(clients, a.client+1)
+	}
+	var unknown []*Answer
+	for _, a := range answers {
+		client := a.client
+		if client < 0 { // who looked when the store was opened
+			client = clients - client
+		}
 		switch {
-		case a.span != s:
 		case a.op.Kind == Read && a.op.Fresh == AskLatest && a.err == nil,
 			a.op.Kind == Commit && (a.err == nil || errors.Is(a.err, kv.ErrConflict)):
-			c.add(a.client, a, a.call, a.ret)
+			c.add(client, a, a.call, a.ret)
 		case a.op.Kind == Commit && errors.Is(a.err, kv.ErrUnknown):
 			unknown = append(unknown, a)
 		}
 	}
-	c.add(clients, last, last.call, last.ret)
 	for _, a := range unknown {
 		x := seen[a.name]
+		if x == nil {
+			continue // it was not made
+		}
 		if x.rev == kv.Absent {
-			c.add(a.client, a, a.call, s.ended)
+			c.add(a.client, a, a.call, c.end)
 			continue
 		}
 		_, ret := c.window(x.rev)
@@ -374,7 +402,7 @@ func historyOf(s *span, answers []*Answer, expired []*expiry, last *Answer) []po
 	}
 	for i, x := range expired {
 		call, ret := c.window(x.rev)
-		c.ops = append(c.ops, porcupine.Operation{ClientId: clients + 1, Input: x, Call: call + int64(i), Return: ret + int64(i)})
+		c.ops = append(c.ops, porcupine.Operation{ClientId: clients, Input: x, Call: call + int64(i), Return: ret + int64(i)})
 	}
 	return c.ops
 }

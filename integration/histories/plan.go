@@ -147,6 +147,22 @@ func (p Plan) Client(number int) []Op {
 	return ops
 }
 
+// Seats returns at which of n replicas a client is, operation by operation. Some stay where
+// they are, others change now and then.
+func (p Plan) Seats(number, n int) []int {
+	p = p.complete()
+	d := dice{rand.New(rand.NewPCG(p.Seed, 3<<32+uint64(number)))}
+	seats := make([]int, p.Ops)
+	at := number % n
+	for i := range seats {
+		if number%3 == 2 && d.oneIn(8) {
+			at = d.IntN(n)
+		}
+		seats[i] = at
+	}
+	return seats
+}
+
 // dice make operations.
 type dice struct{ *rand.Rand }
 

@@ -86,6 +86,7 @@ type RingFigures struct {
 	Seen                    int // rings that were read
 	Told                    int // rings that watches told of
 	Openings, Crashes       int
+	Troubles                int
 }
 
 // Add adds other to f.
@@ -97,18 +98,20 @@ func (f *RingFigures) Add(other RingFigures) {
 	f.Told += other.Told
 	f.Openings += other.Openings
 	f.Crashes += other.Crashes
+	f.Troubles += other.Troubles
 }
 
 // String tells the figures in one line.
 func (f RingFigures) String() string {
-	return fmt.Sprintf("%d swaps, %d refused, %d unknown; %d rings read, %d told; %d openings, %d crashes",
-		f.Swaps, f.Refused, f.Unknown, f.Seen, f.Told, f.Openings, f.Crashes)
+	return fmt.Sprintf("%d swaps, %d refused, %d unknown; %d rings read, %d told; %d openings, %d crashes, %d times trouble",
+		f.Swaps, f.Refused, f.Unknown, f.Seen, f.Told, f.Openings, f.Crashes, f.Troubles)
 }
 
 // A wheel is a ring that is being turned.
 type wheel struct {
-	stage *stage
-	plan  Plan
+	theatre *theatre
+	plan    Plan
+	made    kv.Revision // when the ring was
 
 	swaps, refused, unknown, seen atomic.Int64
 
@@ -137,9 +140,12 @@ func Ring(t testing.TB, p Plan, open Opener) (RingFigures, []string) {
 	}
 	f := RingFigures{
 		Swaps: int(w.swaps.Load()), Refused: int(w.refused.Load()), Unknown: int(w.unknown.Load()),
-		Seen: int(w.seen.Load()), Told: w.follow(), Openings: len(w.stage.spans),
+		Seen: int(w.seen.Load()), Told: w.follow(w.theatre.stages[0]), Openings: len(w.theatre.spans()), Troubles: len(w.theatre.troubles),
 	}
-	for _, s := range w.stage.spans {
+	for _, st := range w.theatre.stages[1:] {
+		w.follow(st)
+	}
+	for _, s := range w.theatre.spans() {
 		if s.cut.Load() != 0 {
 			f.Crashes++
 		}
@@ -149,26 +155,32 @@ func Ring(t testing.TB, p Plan, open Opener) (RingFigures, []string) {
 
 // turn makes the ring and has the clients do what they do.
 func (w *wheel) turn(subject Subject) (err error) {
-	if w.stage, err = newStage(subject, w.plan.Patience, []string{ringSpace}); err != nil {
+	if w.theatre, err = newTheatre(subject, w.plan.Patience, []string{ringSpace}); err != nil {
 		return err
 	}
 	var txn kv.Txn
 	for i, k := range linkKeys {
 		txn.Ops = append(txn.Ops, kv.Put(k, fmt.Append(nil, (i+1)%links)))
 	}
-	first := w.stage.enter()
-	if _, err := first.engine.Commit(context.Background(), txn); err != nil {
+	first := w.theatre.stages[0].enter()
+	made, err := first.engine.Commit(context.Background(), txn)
+	if err != nil {
 		return err
 	}
-	w.stage.leave()
+	w.made = made.Revision
+	first.stage.leave()
 	var wg sync.WaitGroup
 	for i := range w.plan.Clients {
 		wg.Go(func() { w.client(i) })
 	}
 	return inTime(w.plan, func() error {
 		wg.Wait()
-		_, err := w.stage.finish()
-		return err
+		for _, st := range w.theatre.stages {
+			if _, err := st.finish(); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -177,21 +189,22 @@ func (w *wheel) turn(subject Subject) (err error) {
 func (w *wheel) client(number int) {
 	r := rand.New(rand.NewPCG(w.plan.Seed, uint64(number)<<16))
 	var known []kv.Revision
+	seats := w.plan.Seats(number, len(w.theatre.stages))
 	for i, op := range w.plan.Client(number) {
-		link, back := r.IntN(links), r.IntN(memory)
+		link, back, st := r.IntN(links), r.IntN(memory), w.theatre.stages[seats[i]]
 		if op.Kind == Crash || op.Kind == Restart {
-			w.stage.again(op.Kind == Crash)
+			st.again(op.Kind == Crash)
 			continue
 		}
-		s := w.stage.enter()
+		s := st.enter()
 		if s == nil {
 			return
 		}
 		switch {
 		case op.Kind == Arm:
-			w.stage.arm(s, op.Count)
+			st.arm(s, op.Count)
 		case op.Kind == Pass:
-			w.stage.pass(s, op.For)
+			st.pass(s, op.For)
 		case op.Kind == Compact && len(known) > 0:
 			w.compact(s, known[max(0, len(known)-1-op.Back)])
 		case op.Kind == Read && op.Fresh == AskExactly && len(known) > 0:
@@ -199,22 +212,25 @@ func (w *wheel) client(number int) {
 		default:
 			known = append(known, w.swap(s, name{number, i}, link))
 		}
-		w.stage.leave()
+		st.leave()
 	}
 }
 
 // compact has history forgotten that the audit has seen.
 func (w *wheel) compact(s *span, rev kv.Revision) {
-	if c, ok := s.engine.(kv.Compactor); ok && s.audit.await(rev) == nil {
+	if c, ok := s.engine.(kv.Compactor); ok && w.theatre.audited(rev) == nil {
 		c.Compact(context.Background(), rev)
 	}
 }
 
 // look reads the ring; nil if it cannot be read.
 func (w *wheel) look(s *span, at kv.Freshness) *ring {
+	began := w.theatre.tick()
 	snap, err := s.engine.Read(context.Background(), at)
 	switch {
 	case errors.Is(err, kv.ErrCompacted), errors.Is(err, kv.ErrClosed):
+		return nil
+	case errors.Is(err, kv.ErrAway) && w.theatre.troubled(began, w.theatre.tick()):
 		return nil
 	case err != nil:
 		w.problem("read: %v", err)
@@ -232,30 +248,34 @@ func (w *wheel) look(s *span, at kv.Freshness) *ring {
 // swap swaps two links, and returns a revision that it has heard of.
 func (w *wheel) swap(s *span, by name, link int) kv.Revision {
 	_, newest := s.engine.Revisions()
+	newest = max(newest, w.made)
 	r := w.look(s, kv.Latest)
 	if r == nil {
 		return newest
 	}
+	began := w.theatre.tick()
 	done, err := s.engine.Commit(context.Background(), r.swap(link, by))
+	troubled := w.theatre.subject.Disturb == nil || w.theatre.troubled(began, w.theatre.tick())
 	switch {
 	case err == nil:
 		w.swaps.Add(1)
 		return done.Revision
 	case errors.Is(err, kv.ErrConflict):
 		w.refused.Add(1)
-	case errors.Is(err, kv.ErrUnknown):
+	case errors.Is(err, kv.ErrUnknown) && troubled:
 		w.unknown.Add(1)
+	case errors.Is(err, kv.ErrAway) && troubled:
 	case !errors.Is(err, kv.ErrClosed) && !errors.Is(err, kv.ErrReadOnly):
 		w.problem("%v: %v", by, err)
 	}
 	return newest
 }
 
-// follow goes through what the watches told, and returns of how many rings that was: one
-// for each revision.
-func (w *wheel) follow() (rings int) {
+// follow goes through what the watches at a stage told, and returns of how many rings that was:
+// one for each revision.
+func (w *wheel) follow(st *stage) (rings int) {
 	var audits []*audit
-	for _, s := range w.stage.spans {
+	for _, s := range st.spans {
 		audits = append(audits, s.audit)
 	}
 	log, _ := record(audits)

@@ -10,9 +10,13 @@ import (
 func TestRings(t *testing.T) {
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
+			if s.slow && !heavy() {
+				t.Skip("say PAWL_HEAVY=1 or -duration")
+			}
 			var sum RingFigures
+			open := s.open(t)
 			for i := range s.runs {
-				sum.Add(turn(t, plan(uint64(i+1)), s.open))
+				sum.Add(turn(t, plan(uint64(i+1), s.ops), open))
 			}
 			t.Log(sum)
 		})

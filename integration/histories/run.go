@@ -20,12 +20,14 @@ type Figures struct {
 	Runs       int
 	Operations int // that clients asked for
 	Commits    int // that there are
+	Expired    int // commits of keys that went by themselves
 	Unknown    int // commits whose outcome was not known
 	Refused    int // commits that lost a race
 	Reads      int
 	Events     int // told by watches
 	Openings   int
 	Crashes    int
+	Troubles   int // that were made between an engine and its store
 	Histories  int // that porcupine put in order
 	Longest    int // operations of the longest of them
 }
@@ -35,41 +37,43 @@ func (f *Figures) Add(other Figures) {
 	f.Runs += other.Runs
 	f.Operations += other.Operations
 	f.Commits += other.Commits
+	f.Expired += other.Expired
 	f.Unknown += other.Unknown
 	f.Refused += other.Refused
 	f.Reads += other.Reads
 	f.Events += other.Events
 	f.Openings += other.Openings
 	f.Crashes += other.Crashes
+	f.Troubles += other.Troubles
 	f.Histories += other.Histories
 	f.Longest = max(f.Longest, other.Longest)
 }
 
 // String tells the figures in one line.
 func (f Figures) String() string {
-	return fmt.Sprintf("%d runs, %d operations: %d commits, %d refused, %d unknown, %d reads, %d events told; %d openings, %d crashes; %d histories put in order, the longest of %d",
-		f.Runs, f.Operations, f.Commits, f.Refused, f.Unknown, f.Reads, f.Events, f.Openings, f.Crashes, f.Histories, f.Longest)
+	return fmt.Sprintf("%d runs, %d operations: %d commits, of which %d expiries, %d refused, %d unknown, %d reads, %d events told; %d openings, %d crashes, %d times trouble; %d histories put in order, the longest of %d",
+		f.Runs, f.Operations, f.Commits, f.Expired, f.Refused, f.Unknown, f.Reads, f.Events, f.Openings, f.Crashes, f.Troubles, f.Histories, f.Longest)
 }
 
 // A run is what became of a plan.
 type run struct {
-	stage   *stage
+	theatre *theatre
 	clients []*client
-	last    *Answer // what there was at the end
+	last    []*Answer // what there was at the end, at each stage
 	now     time.Time
 }
 
 // play has clients carry out a plan on a store.
 func play(p Plan, subject Subject) (*run, error) {
 	p = p.complete()
-	st, err := newStage(subject, p.Patience, spaces)
+	th, err := newTheatre(subject, p.Patience, spaces)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{stage: st}
+	r := &run{theatre: th}
 	var wg sync.WaitGroup
 	for i := range p.Clients {
-		c := newClient(st, i)
+		c := newClient(th, p, i)
 		r.clients = append(r.clients, c)
 		wg.Go(func() { c.run(p.Client(i)) })
 	}
@@ -93,8 +97,24 @@ func inTime(p Plan, f func() error) error {
 
 // finish lets expire what is to expire, takes what watches have left to tell, and ends the run.
 func (r *run) finish() error {
-	if st := r.stage; st.enter() != nil {
-		s := st.spans[len(st.spans)-1]
+	for _, st := range r.theatre.stages {
+		if err := r.settle(st); err != nil {
+			return err
+		}
+	}
+	for _, st := range r.theatre.stages {
+		last, err := st.finish()
+		if err != nil {
+			return err
+		}
+		r.last = append(r.last, last)
+	}
+	return nil
+}
+
+// settle lets expire what is to expire, and takes what the watches at a stage have left to tell.
+func (r *run) settle(st *stage) error {
+	if s := st.enter(); s != nil {
 		_, newest := s.engine.Revisions()
 		errs := []error{s.audit.await(newest)}
 		if clock := st.subject.Clock; clock != nil {
@@ -116,32 +136,32 @@ func (r *run) finish() error {
 			return err
 		}
 	}
-	var err error
-	r.last, err = r.stage.finish()
-	return err
+	return nil
 }
 
 // judge returns a judge who has compared what was answered with the twin.
 func (r *run) judge() *judge {
 	var answers []*Answer
 	var segments []*Segment
-	var audits []*audit
+	var audits []*audit // of one stage: the others are compared with what they say
 	for _, c := range r.clients {
 		answers = append(answers, c.answers...)
 		segments = append(segments, c.segments...)
 	}
-	for _, s := range r.stage.spans {
+	for _, s := range r.theatre.spans() {
 		answers = append(answers, s.opened)
-		audits = append(audits, s.audit)
+		if s.stage.number == 0 {
+			audits = append(audits, s.audit)
+		}
 		for _, stream := range s.audit.streams {
 			segments = append(segments, &stream.segment)
 		}
 	}
-	answers = append(answers, r.last)
-	j := newJudge(answers, segments, audits)
+	answers = append(answers, r.last...)
+	j := newJudge(r.theatre, answers, segments, audits)
 	j.all()
 	if !r.now.IsZero() {
-		j.overdue(r.last.view, r.now)
+		j.overdue(r.last[0].view, r.now)
 	}
 	return j
 }
@@ -152,19 +172,42 @@ type history struct {
 	ops   []porcupine.Operation
 }
 
-// histories returns the history of each opening.
+// histories returns the history of each opening. While several engines have a store open at
+// once, there is no moment between openings: then it is one history.
 func (r *run) histories(j *judge) []history {
+	if r.theatre.shared() {
+		return []history{r.whole(j)}
+	}
 	var all []history
-	spans := r.stage.spans
+	spans := r.theatre.spans()
 	for i, s := range spans {
-		last := r.last
+		last := r.last[0]
 		if i+1 < len(spans) {
 			last = spans[i+1].opened
 		}
-		ops := historyOf(s, j.answers, j.expiries(s.opened.view.rev, last.view.rev), last)
+		c := &chronicle{begin: s.opened.ret, end: s.ended}
+		inside := func(a *Answer) bool { return a.span == s && a.client >= 0 || a == last }
+		ops := c.history(slices.DeleteFunc(slices.Clone(j.answers), func(a *Answer) bool { return !inside(a) }), sights(j.answers), j.expiries(s.opened.view.rev, last.view.rev))
 		all = append(all, history{model(s.opened.view), ops})
 	}
 	return all
+}
+
+// whole returns the history of a run on several engines, as far as the twin knows what there was.
+func (r *run) whole(j *judge) history {
+	spans := r.theatre.spans()
+	opened := spans[0].opened
+	c := &chronicle{begin: opened.ret}
+	for _, s := range spans {
+		c.end = max(c.end, s.ended)
+	}
+	var answers []*Answer
+	for _, a := range j.answers {
+		if a = j.plain(a); a != opened && a.revision() <= j.end {
+			answers = append(answers, a)
+		}
+	}
+	return history{model(opened.view), c.history(answers, j.sights(), j.expiries(opened.view.rev, j.end))}
 }
 
 // expiries returns the commits of keys that went by themselves, after one revision and up to another.
@@ -185,7 +228,12 @@ func (j *judge) expiries(after, upTo kv.Revision) []*expiry {
 
 // figures counts what there was.
 func (r *run) figures(j *judge) Figures {
-	f := Figures{Runs: 1, Openings: len(r.stage.spans), Commits: len(j.log)}
+	f := Figures{Runs: 1, Openings: len(r.theatre.spans()), Troubles: len(r.theatre.troubles), Commits: len(j.log)}
+	for _, e := range j.log {
+		if _, asked := nameOf(e.author); !asked {
+			f.Expired++
+		}
+	}
 	for _, a := range j.answers {
 		switch {
 		case a.client < 0:
@@ -202,7 +250,7 @@ func (r *run) figures(j *judge) Figures {
 	for _, g := range j.segments {
 		f.Events += len(g.told)
 	}
-	for _, s := range r.stage.spans {
+	for _, s := range r.theatre.spans() {
 		if s.cut.Load() != 0 {
 			f.Crashes++
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,13 +13,119 @@ import (
 	"github.com/pawl-dev/pawl/kv"
 )
 
-// A stage is the store while a run goes on: clients enter it for each operation, and wait
-// at its door while it is closed and opened.
-type stage struct {
+// A theatre is a store while a run goes on, with a stage for each engine that has it open at
+// the same time.
+type theatre struct {
 	subject  Subject
 	spaces   []string      // that are watched
 	patience time.Duration // how long anything may take that must come
 	ticks    atomic.Int64
+	stages   []*stage
+	first    kv.Revision // the newest before the run
+
+	disturbing sync.Mutex // held while trouble is made; taken before mu
+	mu         sync.Mutex // guards what follows
+	troubles   []trouble
+}
+
+// A trouble is that something between the engines and their store was broken on purpose, until
+// all of them were answered again. What was asked for meanwhile may be refused or remain unknown.
+type trouble struct{ from, to int64 }
+
+// newTheatre opens a store as often as it is to be open at once.
+func newTheatre(s Subject, patience time.Duration, spaces []string) (*theatre, error) {
+	th := &theatre{subject: s, patience: patience, spaces: spaces}
+	for i := range max(s.Replicas, 1) {
+		st := &stage{theatre: th, number: i}
+		st.moved.L = &st.mu
+		if err := st.open(nil); err != nil {
+			for _, open := range th.stages {
+				err = errors.Join(err, open.end(open.current(), false))
+			}
+			return nil, err
+		}
+		th.stages = append(th.stages, st)
+	}
+	th.first = th.stages[0].spans[0].opened.view.rev
+	return th, nil
+}
+
+// tick returns a time that is later than all before.
+func (th *theatre) tick() int64 { return th.ticks.Add(1) }
+
+// shared says whether several engines have the store open at once.
+func (th *theatre) shared() bool { return len(th.stages) > 1 }
+
+// spans returns all openings of all engines.
+func (th *theatre) spans() []*span {
+	var all []*span
+	for _, st := range th.stages {
+		all = append(all, st.spans...)
+	}
+	return all
+}
+
+// disturb makes trouble of some kind at a stage, and returns when all is well again.
+func (th *theatre) disturb(st *stage, kind int) {
+	th.disturbing.Lock()
+	defer th.disturbing.Unlock()
+	end := th.begin()
+	th.subject.Disturb(st.number, kind)
+	for _, other := range th.stages {
+		other.recover()
+	}
+	end()
+}
+
+// begin notes that there is trouble, until end is called.
+func (th *theatre) begin() (end func()) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	i := len(th.troubles)
+	th.troubles = append(th.troubles, trouble{th.tick(), math.MaxInt64})
+	return func() {
+		th.mu.Lock()
+		defer th.mu.Unlock()
+		th.troubles[i].to = th.tick()
+	}
+}
+
+// audited returns once every audit has seen everything up to rev, so that nobody needs what
+// is before it any more. If an engine is closed first it returns an error.
+func (th *theatre) audited(rev kv.Revision) error {
+	for _, st := range th.stages {
+		s := st.current()
+		if th.shared() { // this engine may have nothing at a revision that another was asked to show
+			ctx, cancel := context.WithTimeout(context.Background(), th.patience)
+			_, err := s.engine.Read(ctx, kv.AtLeast(rev))
+			if cancel(); err != nil {
+				return err
+			}
+		}
+		if err := s.audit.await(rev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// troubled says whether there was trouble at any time between two ticks.
+func (th *theatre) troubled(from, to int64) bool {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, t := range th.troubles {
+		if from <= t.to && to >= t.from {
+			return true
+		}
+	}
+	return false
+}
+
+// A stage is a store as one engine has it: clients enter it for each operation, and wait
+// at its door while it is closed and opened.
+type stage struct {
+	*theatre
+	number int
 
 	mu     sync.Mutex // guards what follows
 	moved  sync.Cond  // shut or inside has changed
@@ -30,6 +138,7 @@ type stage struct {
 // A span is the time from one opening of the store to its end.
 type span struct {
 	number int
+	stage  *stage
 	engine kv.Engine
 	audit  *audit
 	opened *Answer // what the store held when it was opened
@@ -39,14 +148,25 @@ type span struct {
 	closing atomic.Int64 // when the store was told to close
 }
 
-func newStage(s Subject, patience time.Duration, spaces []string) (*stage, error) {
-	st := &stage{subject: s, patience: patience, spaces: spaces}
-	st.moved.L = &st.mu
-	return st, st.open(nil)
+// current is the newest opening.
+func (st *stage) current() *span {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.spans[len(st.spans)-1]
 }
 
-// tick returns a time that is later than all before.
-func (st *stage) tick() int64 { return st.ticks.Add(1) }
+// recover returns once the engine is answered again, or is closed.
+func (st *stage) recover() {
+	ctx, cancel := context.WithTimeout(context.Background(), st.patience)
+	defer cancel()
+	for ctx.Err() == nil {
+		e := st.current().engine
+		if _, err := e.Commit(ctx, kv.Txn{}); errors.Is(err, kv.ErrClosed) || err == nil && e.Err() == nil {
+			return
+		}
+		runtime.Gosched()
+	}
+}
 
 // enter waits until the store is open, and returns nil if it never will be.
 func (st *stage) enter() *span {
@@ -132,21 +252,21 @@ func (st *stage) end(s *span, crash bool) error {
 
 // open opens the store after the span before, or for the first time.
 func (st *stage) open(before *span) error {
-	e, err := st.subject.Open()
+	e, err := st.subject.Open(st.number)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	s := &span{engine: e}
+	s := &span{engine: e, stage: st}
 	var resume *audit
 	if before != nil {
 		s.number, resume = before.number+1, before.audit
 	}
-	s.opened = &Answer{name: name{-1, s.number}, op: Op{Kind: Read}, span: s}
+	s.opened = &Answer{name: name{-1 - 2*st.number, s.number}, op: Op{Kind: Read}, span: s}
 	s.opened.read(st, kv.Latest)
 	if s.opened.err != nil {
 		return errors.Join(fmt.Errorf("read what was opened: %w", s.opened.err), e.Close())
 	}
-	if s.audit, err = newAudit(e, st.spaces, resume, st.patience); err != nil {
+	if s.audit, err = newAudit(s, st.spaces, resume, st.patience); err != nil {
 		return errors.Join(fmt.Errorf("watch what was opened: %w", err), e.Close())
 	}
 	st.mu.Lock()
@@ -155,8 +275,12 @@ func (st *stage) open(before *span) error {
 	return nil
 }
 
-// arm has the power fail after some more changes of the disk.
+// arm has the power fail after some more changes of the disk; where a store does not have
+// power, it makes trouble of another kind.
 func (st *stage) arm(s *span, after int) {
+	if st.subject.Disturb != nil {
+		st.disturb(st, after)
+	}
 	if st.subject.Cut != nil {
 		s.cut.CompareAndSwap(0, st.tick())
 		st.subject.Cut(after)
@@ -188,7 +312,7 @@ func (st *stage) finish() (last *Answer, err error) {
 		}
 		s = st.spans[len(st.spans)-1]
 	}
-	last = &Answer{name: name{-1, s.number + 1}, op: Op{Kind: Read}, span: s}
+	last = &Answer{name: name{-1 - 2*st.number, s.number + 1}, op: Op{Kind: Read}, span: s}
 	last.read(st, kv.Latest)
 	if last.err != nil {
 		return nil, last.err

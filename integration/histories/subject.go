@@ -15,9 +15,12 @@ import (
 
 // A Subject is a store under test.
 type Subject struct {
-	// Open opens the store: empty the first time, later with what it holds then. Nobody
-	// has it open when this is called.
-	Open func() (kv.Engine, error)
+	// Open opens the store for one of its replicas: empty the first time, later with what it
+	// holds then. That replica does not have it open when this is called.
+	Open func(replica int) (kv.Engine, error)
+
+	// Replicas is how many engines have the store open at once; 0 means one.
+	Replicas int
 
 	// Lasts says that the store outlives its engine, and so can be opened again.
 	Lasts bool
@@ -26,6 +29,10 @@ type Subject struct {
 	// at once if none are left to come: whoever has the store open gets errors from its disk
 	// from then on, and the next Open finds what survived. Nil if the power never fails.
 	Cut func(after int)
+
+	// Disturb makes trouble between a replica and the store, of a kind that a number stands for,
+	// and ends it. Nil if there is nothing between them.
+	Disturb func(replica, kind int)
 
 	// Clock is what the store goes by; nil if that is not given to it.
 	Clock *kvtest.Clock
@@ -52,7 +59,7 @@ func Memory(_ testing.TB, seed uint64) Subject {
 	clock := kvtest.NewClock()
 	opts := tiny(clock, seed)
 	opts.Memory = true
-	return Subject{Clock: clock, Open: func() (kv.Engine, error) { return local.Open(context.Background(), opts) }}
+	return Subject{Clock: clock, Open: func(int) (kv.Engine, error) { return local.Open(context.Background(), opts) }}
 }
 
 // Disk is a local store on the machine's disk. When its power is cut it is killed: what it
@@ -89,7 +96,7 @@ func powered(opts local.Options, clock *kvtest.Clock, restored func() *supply) S
 		Clock: clock,
 		Lasts: true,
 		Cut:   func(after int) { s.cut(after) },
-		Open: func() (kv.Engine, error) {
+		Open: func(int) (kv.Engine, error) {
 			s = restored()
 			opts.FS = s
 			return local.Open(context.Background(), opts)
@@ -102,8 +109,8 @@ func Broken(open Opener, f broken.Fault) Opener {
 	return func(t testing.TB, seed uint64) Subject {
 		s, breaks := open(t, seed), f.Break()
 		whole := s.Open
-		s.Open = func() (kv.Engine, error) {
-			e, err := whole()
+		s.Open = func(replica int) (kv.Engine, error) {
+			e, err := whole(replica)
 			if err != nil {
 				return nil, err
 			}

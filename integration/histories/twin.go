@@ -8,7 +8,6 @@ import (
 	"unique"
 
 	"github.com/pawl-dev/pawl/kv"
-	"github.com/pawl-dev/pawl/kv/kvtest"
 )
 
 // A twin has made every commit of a run that there was, one after the other. It keeps, in
@@ -163,16 +162,6 @@ func (tw *twin) apply(e *entry) {
 		tw.history[k] = append(tw.history[k], ev.Version)
 	}
 	tw.log = append(tw.log, e)
-}
-
-// sameEvents returns where two lists of events begin to differ, -1 if they do not.
-func sameEvents(a, b []kv.Event) int {
-	for i := range max(len(a), len(b)) {
-		if i >= len(a) || i >= len(b) || !kvtest.Same(a[i].Version, b[i].Version) || !kvtest.Same(a[i].Prev, b[i].Prev) {
-			return i
-		}
-	}
-	return -1
 }
 
 // describe says what a version is, shortly.

@@ -116,17 +116,27 @@ type attempts struct {
 	author []byte
 }
 
-// run makes attempts until one says how the commit ends.
+// run makes attempts until one says how the commit ends. That a condition can never hold again is certain by
+// whatever is seen; but who is told so is told what it lost to, and that may have moved on at another replica.
 func (c *attempts) run() (kv.Committed, error) {
+	confirmed := false // the index has shown all that was answered before
 	for {
 		seen := c.e.index.Newest()
-		switch how, conflict, rev := chart(c.txn, seen); how {
-		case lost:
+		how, conflict, rev := chart(c.txn, seen)
+		switch {
+		case how == lost && confirmed:
 			return kv.Committed{}, conflict
-		case behind:
+		case how == lost:
+			if _, err := c.e.latest(c.ctx, "commit"); err != nil {
+				return kv.Committed{}, c.nothing(err)
+			}
+			confirmed = true
+			continue
+		case how == behind:
 			if err := c.catchUp(rev); err != nil {
 				return kv.Committed{}, err
 			}
+			confirmed = true
 			continue
 		}
 		done, over, err := c.attempt(makePlan(c.txn, seen))
@@ -144,8 +154,9 @@ func (c *attempts) catchUp(rev kv.Revision) error {
 	if c.e.newest() >= rev {
 		return nil
 	}
+	seen := c.e.index.Newest()
 	for _, cond := range c.txn.Conditions {
-		if have := revisionOf(c.e.index.Newest().Get(cond.Key)); have != cond.At {
+		if have := revisionOf(seen.Get(cond.Key)); have != cond.At {
 			return &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Have: have, Kind: kv.ErrConflict}
 		}
 	}
@@ -159,7 +170,7 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 		if _, err := c.e.latest(c.ctx, "commit"); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
-		return c.unchanged(), true, nil
+		return c.unchanged(c.e.newest()), true, nil
 	}
 	s := signature{id: c.ticket.id, time: c.e.now(), author: c.author}
 	if s.leases, err = c.leases(p); err != nil {
@@ -183,17 +194,19 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 	case !r.GetSucceeded():
 		return c.conflict(p, r)
 	case !p.writes():
-		if err := c.e.reach(c.ctx, kv.Revision(r.GetHeader().GetRevision())); err != nil {
+		held := kv.Revision(r.GetHeader().GetRevision())
+		if err := c.e.reach(c.ctx, held); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
-		return c.unchanged(), true, nil
+		return c.unchanged(held), true, nil
 	}
 	return c.await()
 }
 
-// unchanged answers for a commit that changed nothing.
-func (c *attempts) unchanged() kv.Committed {
-	return kv.Committed{Revision: c.e.newest(), Versions: make([]*kv.Version, len(c.txn.Ops))}
+// unchanged answers for a commit that changed nothing, and whose conditions held at a revision. The index may show a
+// later one by now, at which they do not.
+func (c *attempts) unchanged(held kv.Revision) kv.Committed {
+	return kv.Committed{Revision: min(held, c.e.newest()), Versions: make([]*kv.Version, len(c.txn.Ops))}
 }
 
 // now is the time of a commit that is made now, by this clock and what was seen of others'.

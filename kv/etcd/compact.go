@@ -15,7 +15,8 @@ import (
 var floorer = kv.Author{Manager: "pawl", Verb: "compact"}
 
 // Compact implements [kv.Compactor]. It is etcd's history that is compacted, so that it does not come back; the other
-// replicas notice, and keep what is younger than [mvcc.MinHistory] until it is not.
+// replicas forget it as soon as they are told. If etcd has no room to tell them, they notice later, and keep what is
+// younger than [mvcc.MinHistory] until it is not.
 func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	if e.isOver() {
 		return e.failed(ctx, "compact", nil)
@@ -29,10 +30,15 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, e.opts.Patience)
 	defer cancel()
-	if err := e.compact(bounded, max(rev, emptyRevision)); err != nil {
+	rev = max(rev, emptyRevision)
+	_, untold := e.raise(bounded, rev)
+	if err := e.compact(bounded, rev); err != nil {
 		return e.uncompacted(ctx, err)
 	}
-	e.forget(max(rev, emptyRevision))
+	if untold != nil {
+		e.opts.Logger.Warn("kv/etcd: history was compacted, and the other replicas are yet to notice", "before", rev, "error", untold)
+	}
+	e.forget(rev)
 	return nil
 }
 
@@ -65,8 +71,8 @@ func (e *Engine) uncompacted(ctx context.Context, err error) error {
 	return e.failed(ctx, "compact", err)
 }
 
-// raise moves the floor to rev, unless it is there, and has etcd forget what is below. Of those who
-// want to move it at the same time one does, and the others see that it was moved.
+// raise moves the floor to rev, unless it is there. Of those who want to move it at the same time one does, and the
+// others see that it was moved.
 func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err error) {
 	for {
 		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey)}, patient)
@@ -96,10 +102,7 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 		if !set.GetSucceeded() {
 			continue
 		}
-		if err := e.reach(ctx, kv.Revision(set.GetHeader().GetRevision())); err != nil {
-			return true, err
-		}
-		return true, e.compact(ctx, rev)
+		return true, e.reach(ctx, kv.Revision(set.GetHeader().GetRevision()))
 	}
 }
 
@@ -195,7 +198,11 @@ func (e *Engine) cut(now time.Time) {
 		return
 	}
 	e.cutTo = rev
-	if moved, err := e.raise(ctx, rev); err != nil {
+	moved, err := e.raise(ctx, rev)
+	if err == nil && moved {
+		err = e.compact(ctx, rev)
+	}
+	if err != nil {
 		e.opts.Logger.Warn("kv/etcd: history could not be cut, and will be later", "error", err)
 	} else if moved {
 		e.opts.Logger.Debug("kv/etcd: history was cut", "before", rev)

@@ -41,15 +41,25 @@
 // # Expiry
 //
 // A key goes by itself when its lease ends: no earlier than asked, and no later than [Slack], as
-// far as etcd keeps up. When etcd elects a leader it begins all leases anew, and keys live that
-// much longer. Puts that expire at about the same time share a lease.
+// far as etcd keeps up. Puts that expire at about the same time share a lease.
+//
+// An etcd that elects a leader begins all leases anew, so keys may live up to twice as long; one that elects leaders
+// more often than a lease lasts never ends it. One that runs with --feature-gates=LeaseCheckpoint=true notes every five
+// minutes how much is left, which helps leases that are longer than that.
 //
 // # Forgetting
 //
 // At times one of the replicas, whoever is first, has etcd forget what is older than history is wanted to be: it
-// moves a key that says from which revision on history is kept, and the others obey it. Compact has etcd forget at
-// once. The others notice, as they notice anybody else's compaction, and forget what is older than 75 seconds. It is
-// history of the whole etcd, whatever its prefix. Where etcd asks for passwords, it is the administrator's to forget.
+// moves a key that says from which revision on history is kept, and the others obey it. Compact does so at once, for
+// any revision. A compaction that somebody else makes, or that etcd had no room to tell of, every replica notices by
+// itself, and forgets what is older than 75 seconds. It is history of the whole etcd, whatever its prefix. Where etcd
+// asks for passwords, it is the administrator's to forget.
+//
+// # Time
+//
+// The time of a commit is what its writer's clock showed, or the time of a commit before it, if that is later. When a key
+// expires is counted from what the writer's clock showed. A replica that is opened once the commit before is forgotten
+// does not know of that time, and tells what the writer's clock showed.
 //
 // # What is in etcd
 //

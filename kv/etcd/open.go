@@ -45,7 +45,8 @@ const (
 	lookEvery   = time.Second      // at etcd's health
 	noticeEvery = 10 * time.Second // that etcd has forgotten
 	keepAlive   = 5 * time.Second
-	toldAgain   = 10 * time.Second // that etcd is being waited for
+	toldFirst   = time.Second      // of waiting for etcd, it is said
+	toldAgain   = 10 * time.Second // and again
 )
 
 var (
@@ -166,8 +167,8 @@ func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
 func (e *Engine) begin(ctx context.Context) error {
 	e.runs.Go(e.follow)
 	e.runs.Go(e.look)
-	for {
-		wait, cancel := context.WithTimeout(ctx, toldAgain)
+	for told := toldFirst; ; told = toldAgain {
+		wait, cancel := context.WithTimeout(ctx, told)
 		rev, err := e.ask(wait)
 		if err == nil {
 			err = e.reach(wait, rev)

@@ -1,0 +1,89 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawl-dev/pawl/integration/etcd"
+	"github.com/pawl-dev/pawl/kv"
+	kvetcd "github.com/pawl-dev/pawl/kv/etcd"
+)
+
+// replicas is how many engines share a store.
+const replicas = 2
+
+// late is by how much what etcd tells one of the replicas comes late, so that this one never has
+// seen by itself what the other one's clients know.
+const late = 2 * time.Millisecond
+
+// pulled is how long a cable is pulled.
+const pulled = 30 * time.Millisecond
+
+// Etcd starts an etcd of one member, and returns stores in it. Each is shared by two replicas, which
+// reach etcd through a proxy: trouble is a connection that breaks, or a cable that is pulled for a moment.
+func Etcd(t testing.TB) Opener {
+	member := etcd.Start(t, etcd.Options{})
+	var proxies [replicas]*etcd.Proxy
+	var options [replicas]kvetcd.Options
+	for i := range proxies {
+		proxies[i] = etcd.NewProxy(t, member)
+		options[i].Endpoints = []string{proxies[i].URL}
+	}
+	proxies[replicas-1].Delay(late)
+	return shared(options, func(replica, kind int) {
+		p := proxies[replica]
+		if kind%3 != 0 {
+			p.Cut()
+		}
+		if kind%3 != 1 {
+			p.Break()
+		}
+		<-time.After(pulled)
+		p.Heal()
+	})
+}
+
+// EtcdCluster starts an etcd of three members, and returns stores in it, each shared by two replicas. Trouble is
+// a leader who gives his office to another, or a member that stops and starts again.
+func EtcdCluster(t testing.TB) Opener {
+	members := etcd.StartCluster(t, 3, etcd.Options{})
+	var options [replicas]kvetcd.Options
+	for i := range options {
+		for j := range members {
+			options[i].Endpoints = append(options[i].Endpoints, members[(i+j)%len(members)].URL)
+		}
+	}
+	return shared(options, func(_, kind int) {
+		m := members[kind%len(members)]
+		for _, leader := range members {
+			if leader.Leads() && kind%2 == 0 {
+				m = leader
+			}
+		}
+		if kind%4 != 0 {
+			m.Stop()
+			m.Restart()
+		} else if m.Leads() {
+			m.GiveUp()
+		}
+	})
+}
+
+// shared returns stores under prefixes of their own.
+func shared(options [replicas]kvetcd.Options, disturb func(replica, kind int)) Opener {
+	stores := 0
+	return func(testing.TB, uint64) Subject {
+		stores++
+		prefix := fmt.Sprintf("/store%d", stores)
+		return Subject{
+			Lasts: true, Replicas: replicas, Disturb: disturb,
+			Open: func(replica int) (kv.Engine, error) {
+				opts := options[replica]
+				opts.Prefix, opts.CompactEvery = prefix, -1
+				return kvetcd.Open(context.Background(), opts)
+			},
+		}
+	}
+}
