@@ -193,8 +193,11 @@ func (r *run) round(ctx context.Context, number int, last bool) error {
 		all.Go(func() { r.write(ctx, s, w, rand.New(rand.NewPCG(r.seed, uint64(number*writers+w)<<32))) })
 	}
 	all.Wait()
-	if r.wrong != nil || !last {
-		return r.wrong
+	if r.wrong != nil {
+		return errors.Join(r.wrong, r.judge(ctx, s)) // what else is wrong may say why
+	}
+	if !last {
+		return nil
 	}
 	return r.judge(ctx, s)
 }
