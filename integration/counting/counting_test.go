@@ -166,7 +166,7 @@ func count(t *testing.T, seed uint64, open histories.Opener, ways []way) (*figur
 // round opens the store, judges what is there, and has writers count until the power fails or, if it does
 // not, until each has done its share.
 func (r *run) round(ctx context.Context, number int, last bool) error {
-	engine, err := r.subject.Open()
+	engine, err := r.subject.Open(0)
 	if err != nil {
 		return err
 	}
