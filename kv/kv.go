@@ -134,7 +134,7 @@ type Version struct {
 	Value    []byte // nil if Deleted; must not be changed
 	Revision Revision
 	Created  Revision // the revision at which the key came to be, through all its versions
-	Time     Instant  // of the commit; never before that of an earlier revision
+	Time     Instant  // of the commit; never before that of an earlier revision, unless it was restored
 	Expires  Instant  // zero if it does not
 	Author   unique.Handle[Author]
 	Deleted  bool

@@ -46,7 +46,7 @@ func (e *Engine) check(h *pb.ResponseHeader, known kv.Revision) error {
 	if err := e.checkCluster(h); err != nil {
 		return err
 	}
-	if rev := kv.Revision(h.GetRevision()); rev < known {
+	if rev := e.in.ours(h.GetRevision()); rev < known {
 		return &ReplacedError{fmt.Sprintf("its revision was %d and is %d", known, rev)}
 	}
 	return nil

@@ -194,7 +194,7 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 	case !r.GetSucceeded():
 		return c.conflict(p, r)
 	case !p.writes():
-		held := kv.Revision(r.GetHeader().GetRevision())
+		held := c.e.in.ours(r.GetHeader().GetRevision())
 		if err := c.e.reach(c.ctx, held); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
@@ -273,11 +273,11 @@ func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over 
 	for i, cond := range p.conditions {
 		have := kv.Absent
 		if kvs := r.GetResponses()[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
-			have = kv.Revision(kvs[0].GetModRevision())
+			have = c.e.in.ours(kvs[0].GetModRevision())
 		}
 		// The answer rests on the conditions that hold, too, up to the first that does not.
 		if lostTo = max(lostTo, have); have == kv.Absent {
-			lostTo = kv.Revision(r.GetHeader().GetRevision()) // the deletion's is not told
+			lostTo = c.e.in.ours(r.GetHeader().GetRevision()) // the deletion's is not told
 		}
 		if have == cond.At {
 			continue

@@ -30,7 +30,7 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, e.opts.Patience)
 	defer cancel()
-	rev = max(rev, emptyRevision)
+	rev = max(rev, e.in.first())
 	_, untold := e.raise(bounded, rev)
 	if err := e.compact(bounded, rev); err != nil {
 		return e.uncompacted(ctx, err)
@@ -44,7 +44,7 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 
 // compact has etcd forget what is before rev, if it has not yet.
 func (e *Engine) compact(ctx context.Context, rev kv.Revision) error {
-	_, err := e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: int64(rev)}, patient)
+	_, err := e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: e.in.theirs(rev)}, patient)
 	if says(err, errCompacted) {
 		return nil
 	}
@@ -86,14 +86,14 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 				return false, &UnreadableError{string(have.GetKey()), err}
 			}
 			c := cursor{rest: was.value}
-			at, floor = kv.Revision(have.GetModRevision()), kv.Revision(c.uvarint())
+			at, floor = e.in.ours(have.GetModRevision()), kv.Revision(c.uvarint())
 		}
 		if floor >= rev {
-			return false, e.reach(ctx, kv.Revision(r.GetHeader().GetRevision()))
+			return false, e.reach(ctx, e.in.ours(r.GetHeader().GetRevision()))
 		}
 		said := envelope{id: id{e.replica, 0}, time: e.now(), author: encodeAuthor(floorer), value: binary.AppendUvarint(nil, uint64(rev))}
 		set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
-			Compare: []*pb.Compare{atRevision(e.in.in(floorKey), at)},
+			Compare: []*pb.Compare{atRevision(e.in.in(floorKey), e.in.theirs(at))},
 			Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: e.in.in(floorKey), Value: said.encode()})},
 		}, patient)
 		if err != nil {
@@ -102,7 +102,7 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 		if !set.GetSucceeded() {
 			continue
 		}
-		return true, e.reach(ctx, kv.Revision(set.GetHeader().GetRevision()))
+		return true, e.reach(ctx, e.in.ours(set.GetHeader().GetRevision()))
 	}
 }
 
@@ -115,7 +115,7 @@ func (e *Engine) notice(now time.Time) {
 	if young <= oldest {
 		return
 	}
-	_, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true, Revision: int64(oldest)}, patient)
+	_, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true, Revision: e.in.theirs(oldest)}, patient)
 	if !says(err, errCompacted) {
 		return
 	}
@@ -133,12 +133,12 @@ func (e *Engine) oldestThere(ctx context.Context, gone kv.Revision) (kv.Revision
 		return 0, err
 	}
 	err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: e.in.in(floorKey), StartRevision: int64(gone),
+		Key: e.in.in(floorKey), StartRevision: e.in.theirs(gone),
 	}}})
 	for err == nil {
 		var r *pb.WatchResponse
 		if r, err = stream.Recv(); err == nil && r.GetCompactRevision() != 0 {
-			return kv.Revision(r.GetCompactRevision()), nil
+			return e.in.ours(r.GetCompactRevision()), nil
 		}
 	}
 	return 0, err

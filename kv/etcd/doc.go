@@ -61,14 +61,24 @@
 // expires is counted from what the writer's clock showed. A replica that is opened once the commit before is forgotten
 // does not know of that time, and tells what the writer's clock showed.
 //
+// # Moving here
+//
+// [Restore] makes a store of the versions of another, where nothing may be. Clients of that one have seen its revisions, and
+// etcd counts from 1; so the store calls its revisions by larger numbers than etcd, all by the same amount, which
+// is kept with it: they go on after all that were ever given, and those from before are compacted. What was
+// restored is one state, read as it was when the restore ended, and has no history. That amount is the first that is written, with a
+// mark that says that the rest is missing: [Open] refuses such a store, and only the last commit of the restore takes the
+// mark away. An engine that has the prefix open meanwhile is told by its watch, and stops.
+//
 // # What is in etcd
 //
 //	<prefix>/kv/<key>       the value of a key, in an envelope
 //	<prefix>/kv//deleted    who deleted last: written with each commit that deletes, since etcd keeps nothing of a deletion
 //	<prefix>/kv//floor      the revision from which on history is kept
 //	<prefix>/kv//room       written to find out whether there is room again
+//	<prefix>/kv//origin     of a restored store: 1, or 2 once it is whole, and how far its revisions are ahead of etcd's; both u
 //	<prefix>/once/<name>    what [Engine.Once] keeps
-//	<prefix>/leader/<name>  who leads, by [Engine.Lead]
+//	<prefix>/leader/<name>  who leads, by [Engine.Lead]; and "restore", while somebody restores
 //
 // An envelope is (numbers of fixed size big-endian; u is a uvarint; a text is its length, u, and its bytes):
 //
@@ -78,7 +88,7 @@
 //
 // The format is 1. Bit 0 of flags says that there is a time of expiry; without it that field is not
 // there. Times are nanoseconds since 1970. Replica and number name the commit. etcd keeps the revision and the revision
-// at which a key was made.
+// at which a key was made; where there is an origin, less by what that says.
 package etcd
 
 // For whoever changes this package.
@@ -88,3 +98,5 @@ package etcd
 // and compaction, one asks for revisions while somebody wants to know.
 //
 // What is not known for certain is never answered as refused: see fault.go for what is certain.
+//
+// A [kv.Revision] is always the store's, and what etcd is told or tells an int64: [keyspace] turns one into the other.

@@ -182,7 +182,7 @@ func (e *Engine) question() (kv.Revision, error) {
 		return 0, err
 	}
 	e.health.answered()
-	return kv.Revision(r.GetHeader().GetRevision()), nil
+	return e.in.ours(r.GetHeader().GetRevision()), nil
 }
 
 // Watch implements [kv.Engine].

@@ -23,6 +23,7 @@ type follower struct {
 	// Only follow uses these.
 	reader  reader
 	next    kv.Revision // that is to be told
+	load    kv.Revision // at which everything is to be read before that; Absent if nothing is
 	witness witness
 }
 
@@ -59,7 +60,7 @@ func (e *compactedError) Error() string {
 // follow keeps the index in step with etcd for as long as the engine lives.
 func (e *Engine) follow() {
 	for !e.isOver() {
-		err := e.tail(e.ctx)
+		err := e.advance(e.ctx)
 		var gone *compactedError
 		var unreadable *UnreadableError
 		var replaced *ReplacedError
@@ -70,9 +71,10 @@ func (e *Engine) follow() {
 			e.stop(err)
 			return
 		case errors.As(err, &gone):
-			if err = e.load(e.ctx, gone.oldest); err == nil {
-				continue
-			}
+			e.follows.load = gone.oldest
+			continue
+		case err == nil:
+			continue
 		}
 		e.opts.Logger.Debug("kv/etcd: the watch broke, and goes on", "at", e.follows.next, "error", err)
 		select {
@@ -80,6 +82,20 @@ func (e *Engine) follow() {
 		case <-e.ctx.Done():
 		}
 	}
+}
+
+// advance reads everything, if there is need to, or else what happens since.
+func (e *Engine) advance(ctx context.Context) error {
+	f := &e.follows
+	if f.load == kv.Absent {
+		return e.tail(ctx)
+	}
+	err := e.load(ctx, f.load)
+	if err == nil || says(err, errCompacted) { // then a watch says what can be read
+		f.load = kv.Absent
+		return nil
+	}
+	return err
 }
 
 // tail publishes what one watch tells, until that ends.
@@ -94,7 +110,7 @@ func (e *Engine) tail(ctx context.Context) error {
 		return err
 	}
 	err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(e.in.root), RangeEnd: []byte(e.in.end), StartRevision: int64(e.follows.next), Fragment: true,
+		Key: []byte(e.in.root), RangeEnd: []byte(e.in.end), StartRevision: e.in.theirs(e.follows.next), Fragment: true,
 	}}})
 	if err != nil {
 		return err
@@ -120,13 +136,13 @@ func (e *Engine) receive(stream grpc.BidiStreamingClient[pb.WatchRequest, pb.Wat
 		}
 		switch {
 		case r.GetCompactRevision() != 0:
-			return &compactedError{kv.Revision(r.GetCompactRevision())}
+			return &compactedError{e.in.ours(r.GetCompactRevision())}
 		case r.GetCanceled():
 			return fmt.Errorf("etcd ended the watch: %s", r.GetCancelReason())
 		case r.GetCreated():
 			continue
 		case len(r.GetEvents()) == 0:
-			e.progress(kv.Revision(r.GetHeader().GetRevision()))
+			e.progress(e.in.ours(r.GetHeader().GetRevision()))
 			continue
 		}
 		if events = append(events, r.GetEvents()...); r.GetFragment() {
@@ -142,7 +158,7 @@ func (e *Engine) receive(stream grpc.BidiStreamingClient[pb.WatchRequest, pb.Wat
 // publish makes what events tell readable, and answers whose commits they are.
 func (e *Engine) publish(events []*mvccpb.Event) error {
 	f := &e.follows
-	for len(events) > 0 && kv.Revision(events[0].GetKv().GetModRevision()) < f.next {
+	for len(events) > 0 && e.in.ours(events[0].GetKv().GetModRevision()) < f.next {
 		events = events[1:] // told before
 	}
 	if len(events) == 0 {
@@ -221,7 +237,7 @@ func (e *Engine) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, questionMax)
 	defer cancel()
 	known := e.mark.revision()
-	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: int64(w.revision)}, patient)
+	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: e.in.theirs(w.revision)}, patient)
 	switch {
 	case says(err, errCompacted):
 		_, err := e.question()
@@ -235,7 +251,7 @@ func (e *Engine) confirm(ctx context.Context) error {
 	if err := e.check(r.GetHeader(), known); err != nil {
 		return err
 	}
-	if len(r.GetKvs()) == 1 && kv.Revision(r.GetKvs()[0].GetModRevision()) == w.revision {
+	if len(r.GetKvs()) == 1 && e.in.ours(r.GetKvs()[0].GetModRevision()) == w.revision {
 		if have, err := decode(r.GetKvs()[0].GetValue()); err == nil && have.id == w.id {
 			return nil
 		}

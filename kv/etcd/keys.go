@@ -4,12 +4,15 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-dev/pawl/kv"
 )
 
-// A keyspace is where in etcd the store's keys are.
+// A keyspace is where in etcd the store's keys are, and what its revisions are called.
 type keyspace struct {
-	root string // ends in '/'
-	end  string // the first key behind all that begin with root
+	root  string      // ends in '/'
+	end   string      // the first key behind all that begin with root
+	ahead kv.Revision // how far the store's revisions are ahead of etcd's; see origin
 }
 
 // The engine's own keys: no key of a store has an empty space.
@@ -17,11 +20,24 @@ const (
 	deletedKey = "/deleted"
 	floorKey   = "/floor"
 	roomKey    = "/room"
+	originKey  = "/origin"
 )
 
 func newKeyspace(prefix string) keyspace {
 	root := strings.TrimRight(prefix, "/") + "/kv/"
 	return keyspace{root: root, end: clientv3.GetPrefixRangeEnd(root)}
+}
+
+// whole returns where all keys are, the store's and what is kept beside it.
+func (k keyspace) whole() (from, to []byte) {
+	prefix := strings.TrimSuffix(k.root, "kv/")
+	return []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix))
+}
+
+// beside returns the key in etcd of something that is kept beside the store, where no reader of it looks.
+func (k keyspace) beside(kind, name string) []byte {
+	prefix, _ := k.whole()
+	return append(prefix, kind+"/"+name...)
 }
 
 // in returns the key in etcd of a key of the store, or of the engine's own.
@@ -32,6 +48,29 @@ func (k keyspace) in(key string) []byte {
 
 // out returns what in was given.
 func (k keyspace) out(b []byte) []byte { return b[min(len(k.root), len(b)):] }
+
+// ours returns what the store calls a revision of etcd's.
+func (k keyspace) ours(rev int64) kv.Revision {
+	if rev == never {
+		return kv.Absent
+	}
+	return kv.Revision(rev) + k.ahead
+}
+
+// theirs returns what etcd calls a revision of the store's. One from before all that the store can name is -1, at
+// which no key ever is.
+func (k keyspace) theirs(rev kv.Revision) int64 {
+	switch {
+	case rev == kv.Absent:
+		return never
+	case rev <= k.ahead:
+		return -1
+	}
+	return int64(rev - k.ahead)
+}
+
+// first returns the revision that a store begins with, before anything is written.
+func (k keyspace) first() kv.Revision { return emptyRevision + k.ahead }
 
 // own says whether key is one of the engine's own, or may be one of a later engine's.
 func own(key []byte) bool { return len(key) > 0 && key[0] == '/' }

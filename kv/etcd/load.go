@@ -22,10 +22,11 @@ const (
 // on behind it.
 func (e *Engine) load(ctx context.Context, at kv.Revision) error {
 	f := &e.follows
-	if _, newest := e.index.Revisions(); newest > emptyRevision {
+	if _, newest := e.index.Revisions(); newest > e.in.first() {
 		e.opts.Logger.Warn("kv/etcd: etcd has forgotten what is still needed: everything is read anew, and watches end", "from", newest, "to", at)
 	}
 	var all []*kv.Version
+	f.reader.rooted = f.reader.origin == never
 	err := e.pages(ctx, at, func(have *mvccpb.KeyValue) error {
 		v, err := f.reader.version(have)
 		if v != nil {
@@ -36,7 +37,10 @@ func (e *Engine) load(ctx context.Context, at kv.Revision) error {
 	if err != nil {
 		return err
 	}
-	neverBack(all)
+	if !f.reader.rooted {
+		return &ReplacedError{"the mark of the backup that it was restored from is gone"}
+	}
+	neverBack(all, e.in.ours(f.reader.origin))
 	e.publishing.Lock()
 	e.index.Restart(mvcc.Base{Revision: at, Floor: at, Versions: slices.Values(all)})
 	e.publishing.Unlock()
@@ -48,14 +52,17 @@ func (e *Engine) load(ctx context.Context, at kv.Revision) error {
 	return nil
 }
 
-// neverBack makes no version older than one before it; see reader.
-func neverBack(all []*kv.Version) {
+// neverBack makes no version older than one before it; see reader. Those that were restored, up to a revision, keep the
+// times that they had: they are in no order.
+func neverBack(all []*kv.Version, restored kv.Revision) {
 	byRevision := slices.Clone(all)
 	slices.SortFunc(byRevision, func(a, b *kv.Version) int { return int(int64(a.Revision) - int64(b.Revision)) })
 	var last kv.Instant
 	for _, v := range byRevision {
 		last = max(last, v.Time)
-		v.Time = last
+		if v.Revision > restored {
+			v.Time = last
+		}
 	}
 }
 
@@ -63,7 +70,7 @@ func neverBack(all []*kv.Version) {
 func (e *Engine) pages(ctx context.Context, at kv.Revision, f func(*mvccpb.KeyValue) error) error {
 	from, limit := []byte(e.in.root), int64(pageFirst)
 	for {
-		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: from, RangeEnd: []byte(e.in.end), Revision: int64(at), Limit: limit}, patient)
+		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: from, RangeEnd: []byte(e.in.end), Revision: e.in.theirs(at), Limit: limit}, patient)
 		if err != nil {
 			return err
 		}

@@ -108,12 +108,26 @@ func (o Options) history() mvcc.Options {
 // ready when Open returns: it must be closed.
 func Open(ctx context.Context, opts Options) (*Engine, error) {
 	opts = opts.complete()
-	if len(opts.Endpoints) == 0 {
-		return nil, errors.New("kv/etcd: name the URLs of etcd's members")
-	}
 	replica, err := newReplica(opts.Entropy)
 	if err != nil {
 		return nil, err
+	}
+	client, err := connect(opts)
+	if err != nil {
+		return nil, err
+	}
+	e := newEngine(opts, client, replica)
+	if err := e.begin(ctx); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// connect returns a client of the etcd that opts name, which is connected to it when it is first used.
+func connect(opts Options) (*clientv3.Client, error) {
+	if len(opts.Endpoints) == 0 {
+		return nil, errors.New("kv/etcd: name the URLs of etcd's members")
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: opts.Endpoints, TLS: opts.TLS, Logger: zap.NewNop(), MaxUnaryRetries: 1,
@@ -123,12 +137,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kv/etcd: %s: %w", strings.Join(opts.Endpoints, ","), err)
 	}
-	e := newEngine(opts, client, replica)
-	if err := e.begin(ctx); err != nil {
-		e.Close()
-		return nil, err
-	}
-	return e, nil
+	return client, nil
 }
 
 // newReplica returns a number that no other replica has.
@@ -156,29 +165,41 @@ func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.asker.ask = e.question
 	e.leases = newLeases(time.Now, e.grant)
-	e.mark.move(emptyRevision)
 	e.follows.kick = make(chan struct{}, 1)
-	e.follows.next = emptyRevision + 1
 	e.follows.reader = reader{in: e.in, current: func(key string) *kv.Version { return e.index.Newest().Get(key) }}
 	return e
 }
 
 // begin has everything run, and waits until what etcd holds now can be read.
 func (e *Engine) begin(ctx context.Context) error {
+	if err := e.patiently(ctx, e.settle); err != nil {
+		return err
+	}
 	e.runs.Go(e.follow)
 	e.runs.Go(e.look)
-	for told := toldFirst; ; told = toldAgain {
-		wait, cancel := context.WithTimeout(ctx, told)
+	return e.patiently(ctx, func(wait context.Context) error {
 		rev, err := e.ask(wait)
 		if err == nil {
 			err = e.reach(wait, rev)
 		}
+		return err
+	})
+}
+
+// patiently calls do until it does not fail for want of etcd, as long as ctx allows, and says at times that it waits.
+func (e *Engine) patiently(ctx context.Context, do func(context.Context) error) error {
+	for told := toldFirst; ; told = toldAgain {
+		wait, cancel := context.WithTimeout(ctx, told)
+		err := do(wait)
+		over := wait.Err() != nil
 		cancel()
 		switch {
 		case err == nil:
 			return nil
 		case e.why() != nil:
 			return fmt.Errorf("kv/etcd: %w", e.why())
+		case !over:
+			return fmt.Errorf("kv/etcd: %w", err)
 		case ctx.Err() != nil:
 			return fmt.Errorf("kv/etcd: etcd at %s: %w", strings.Join(e.opts.Endpoints, ","), e.health.explain(ctx.Err()))
 		}

@@ -141,7 +141,7 @@ func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
 	}
 	for i, c := range p.conditions {
 		key := in.in(c.Key)
-		r.Compare[i] = atRevision(key, c.At)
+		r.Compare[i] = atRevision(key, in.theirs(c.At))
 		r.Failure[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
 	}
 	for _, c := range p.changes {
@@ -181,10 +181,14 @@ func putting(put *pb.PutRequest) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
 }
 
-func atRevision(key []byte, at kv.Revision) *pb.Compare {
+// never is etcd's revision of what does not exist.
+const never = 0
+
+// atRevision holds if a key is at a revision of etcd's.
+func atRevision(key []byte, at int64) *pb.Compare {
 	return &pb.Compare{
 		Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
-		TargetUnion: &pb.Compare_ModRevision{ModRevision: int64(at)},
+		TargetUnion: &pb.Compare_ModRevision{ModRevision: at},
 	}
 }
 

@@ -23,6 +23,10 @@ type reader struct {
 	floor kv.Revision // the last that was read
 	moved bool        // since somebody looked
 
+	origin  int64 // etcd's revision of the store's origin; never if it has none
+	settled int64 // etcd's revision at which that was so
+	rooted  bool  // the origin was seen
+
 	authors map[string]unique.Handle[kv.Author] // some of them, by how they are written
 }
 
@@ -86,7 +90,7 @@ func (r *reader) deeds(events []*mvccpb.Event) ([]deed, error) {
 
 // deed returns the commit that events are of, which may be without versions.
 func (r *reader) deed(events []*mvccpb.Event, was func(string) *kv.Version) (deed, error) {
-	d := deed{revision: kv.Revision(events[0].GetKv().GetModRevision())}
+	d := deed{revision: r.in.ours(events[0].GetKv().GetModRevision())}
 	author := unique.Make(Expirer)
 	puts := make([]envelope, len(events))
 	for i, e := range events {
@@ -121,7 +125,7 @@ func (r *reader) deed(events []*mvccpb.Event, was func(string) *kv.Version) (dee
 				v.Created = before.Created
 			}
 		} else {
-			v.Created = kv.Revision(e.GetKv().GetCreateRevision())
+			v.Created = r.in.ours(e.GetKv().GetCreateRevision())
 			v.Value, v.Expires = puts[i].value, puts[i].expires
 		}
 		d.versions = append(d.versions, v)
@@ -132,7 +136,7 @@ func (r *reader) deed(events []*mvccpb.Event, was func(string) *kv.Version) (dee
 // open returns the envelope that an event brings, an empty one if it brings none.
 func (r *reader) open(e *mvccpb.Event) (envelope, error) {
 	if e.GetType() == mvccpb.Event_DELETE {
-		return envelope{}, nil
+		return envelope{}, r.uprooted(e.GetKv())
 	}
 	return r.envelope(e.GetKv())
 }
@@ -141,7 +145,11 @@ func (r *reader) open(e *mvccpb.Event) (envelope, error) {
 func (r *reader) envelope(have *mvccpb.KeyValue) (envelope, error) {
 	name := r.in.out(have.GetKey())
 	switch string(name) {
-	case deletedKey, floorKey, roomKey:
+	case deletedKey, floorKey, roomKey, originKey:
+		if err := r.uprooted(have); err != nil {
+			return envelope{}, err
+		}
+		r.rooted = r.rooted || string(name) == originKey
 	default:
 		if own(name) {
 			return envelope{}, nil
@@ -198,7 +206,7 @@ func (r *reader) version(have *mvccpb.KeyValue) (*kv.Version, error) {
 	}
 	return &kv.Version{
 		Key: string(name), Value: e.value,
-		Revision: kv.Revision(have.GetModRevision()), Created: kv.Revision(have.GetCreateRevision()),
+		Revision: r.in.ours(have.GetModRevision()), Created: r.in.ours(have.GetCreateRevision()),
 		Time: e.time, Expires: e.expires, Author: r.author(e.author),
 	}, nil
 }

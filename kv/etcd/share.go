@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -20,15 +19,10 @@ const (
 	leadEvery = 2 * time.Second
 )
 
-// beside returns the key in etcd of something that is kept beside the store, where no reader of it looks.
-func (e *Engine) beside(kind, name string) []byte {
-	return []byte(strings.TrimSuffix(e.in.root, "kv/") + kind + "/" + name)
-}
-
 // Once returns what is kept under name beside the store, for all replicas the same. If there is nothing yet, what the
 // first of them makes is kept.
 func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, error)) ([]byte, error) {
-	key := e.beside("once", name)
+	key := e.in.beside("once", name)
 	get := &pb.RangeRequest{Key: key}
 	have, err := e.kv.Range(withLeader(ctx), get, patient)
 	switch {
@@ -42,7 +36,7 @@ func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, 
 		return nil, err
 	}
 	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
-		Compare: []*pb.Compare{atRevision(key, kv.Absent)},
+		Compare: []*pb.Compare{atRevision(key, never)},
 		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: made})},
 		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: get}}},
 	}, patient)
@@ -77,7 +71,7 @@ func (e *Engine) Lead(ctx context.Context, name string, run func(context.Context
 
 // lead leads until it no longer does, or not at all if another does.
 func (e *Engine) lead(ctx context.Context, name string, run func(context.Context)) error {
-	key := e.beside("leader", name)
+	key := e.in.beside("leader", name)
 	have, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: key, CountOnly: true}, patient)
 	if err != nil || have.GetCount() > 0 {
 		return err
@@ -88,7 +82,7 @@ func (e *Engine) lead(ctx context.Context, name string, run func(context.Context
 	}
 	defer e.giveUp(granted.ID)
 	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
-		Compare: []*pb.Compare{atRevision(key, kv.Absent)},
+		Compare: []*pb.Compare{atRevision(key, never)},
 		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: fmt.Appendf(nil, "%x", e.replica), Lease: int64(granted.ID)})},
 	}, patient)
 	if err != nil || !set.GetSucceeded() {
