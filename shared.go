@@ -96,16 +96,20 @@ func sharedKeys(ctx context.Context, s SharedStore) ([]pki.Kept, error) {
 		if err != nil {
 			return nil, err
 		}
-		id := identity{Format: identityFormat, Files: map[string]string{}}
-		for _, f := range files {
-			id.Files[f.Name] = string(f.Content)
-		}
-		return json.Marshal(id)
+		return writeIdentity(files)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return readIdentity(text)
+}
+
+func writeIdentity(files []pki.Kept) ([]byte, error) {
+	id := identity{Format: identityFormat, Files: map[string]string{}}
+	for _, f := range files {
+		id.Files[f.Name] = string(f.Content)
+	}
+	return json.Marshal(id)
 }
 
 func readIdentity(text []byte) ([]pki.Kept, error) {

@@ -90,11 +90,7 @@ func Restore(ctx context.Context, dataDir, name string, in io.Reader, progress l
 	}
 	absent := err != nil
 	place := func(about local.About) error {
-		kept := make([]pki.Kept, len(about.Files))
-		for i, f := range about.Files {
-			kept[i] = pki.Kept{Name: f.Name, Content: f.Content}
-		}
-		return pki.Place(dataDir, kept)
+		return pki.Place(dataDir, keptOf(about))
 	}
 	made, err := restoreInto(ctx, dataDir, name, in, place, progress)
 	if err != nil {

@@ -21,6 +21,8 @@ type place struct {
 	data       string
 	kubeconfig string
 	context    string
+	offline    bool          // only if no server has the folder
+	etcd       *etcdSettings // in place of all these, what is in an etcd; nil otherwise
 }
 
 func (at *place) addFlags(cmd *cobra.Command) {
@@ -39,6 +41,8 @@ func (at *place) addFlags(cmd *cobra.Command) {
 
 func newBackup(p process) *cobra.Command {
 	var from place
+	var engine string
+	var in etcdSettings
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Take a backup, of a running server too",
@@ -47,22 +51,39 @@ and the keys by which clients know the server and it knows them. A running serve
 
 A backup is whole or an error: FILE appears once everything was received and its checksums are right,
 and replaces an older backup only then. It has every secret of the server in it, its keys among them; FILE
-can be read by its owner alone. What lies outside of the data folder is not in it: files given to pawl serve as
+can be read by its owner alone. A stopped server's folder is backed up as it is; so is, with --engine etcd, what
+servers keep in an etcd, whether or not they run. What lies outside of the data folder is not in it: files given to pawl serve as
 --tls-cert-file, --tls-private-key-file and --token-auth-file.
 
-"pawl restore" makes a data folder of it.`,
+"pawl restore" makes a data folder of it, or a store in etcd.`,
 		Example: `  # Of the server that has ./pawl-data, or of the folder if none has it
   pawl backup pawl.bak
 
   # Of a server elsewhere, compressed
-  pawl backup --kubeconfig ~/pawl.kubeconfig - | zstd > pawl.bak.zst`,
+  pawl backup --kubeconfig ~/pawl.kubeconfig - | zstd > pawl.bak.zst
+
+  # Of what is in an etcd
+  pawl backup --engine etcd --etcd-endpoints http://127.0.0.1:2379 pawl.bak`,
 		Args: exactly("FILE"),
+		PreRunE: func(*cobra.Command, []string) error {
+			if engine == "etcd" {
+				from.etcd = &in
+			}
+			return in.check(engine == "etcd")
+		},
 		RunE: ranWith(func(cmd *cobra.Command, args []string) error {
 			ctx, done := p.untilSignal(cmd.Context())
 			return done(p.backup(ctx, from, args[0]))
 		}),
 	}
 	from.addFlags(cmd)
+	cmd.Flags().BoolVar(&from.offline, "offline", false, "back up the data folder only if no server has it: then nothing is written that is not in the backup")
+	choice(cmd, &engine, "engine", "", "what is backed up: a data folder or the server that has it, or what is in an etcd", "local", "etcd")
+	addEtcdFlags(cmd, &in)
+	for _, other := range []string{"data", "kubeconfig", "offline"} {
+		cmd.MarkFlagsMutuallyExclusive(other, "etcd-endpoints")
+	}
+	cmd.MarkFlagsMutuallyExclusive("kubeconfig", "offline")
 	return cmd
 }
 
@@ -94,11 +115,18 @@ func (p process) backup(ctx context.Context, from place, file string) error {
 func (p process) takeBackup(ctx context.Context, from place, w io.Writer) (local.About, int64, error) {
 	m := p.meter("backing up", objects)
 	out := &countingWriter{w: w}
+	if from.etcd != nil {
+		about, err := from.etcd.backup(ctx, out, m.tell)
+		return about, out.n, err
+	}
 	if from.kubeconfig == "" {
 		about, err := pawl.BackupFolder(ctx, from.data, out, p.meter("reading "+from.data, sized).tell, m.tell)
 		var inUse *local.InUseError
 		if !errors.As(err, &inUse) {
 			return about, out.n, err
+		}
+		if from.offline {
+			return about, 0, atRest(inUse, "stop it first, so that nothing is written that is not in the backup, or leave --offline out")
 		}
 		if err := from.behind(inUse); err != nil {
 			return about, 0, err

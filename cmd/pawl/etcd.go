@@ -4,18 +4,24 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/etcd"
+	"github.com/pawl-dev/pawl/kv/local"
 )
 
-// etcdSettings are what the flags of serve say of etcd.
+// etcdSettings are what flags say of etcd.
 type etcdSettings struct {
 	endpoints []string
 	caFile    string
@@ -37,6 +43,9 @@ func addEtcdFlags(cmd *cobra.Command, s *etcdSettings) {
 		}
 	}
 }
+
+// etcdMax is how long a command waits for etcd that is no server.
+const etcdMax = 30 * time.Second
 
 // check sees that the settings go together, used or not.
 func (s etcdSettings) check(used bool) error {
@@ -71,13 +80,52 @@ func (s etcdSettings) open(ctx context.Context, o pawl.SharedOptions) (pawl.Shar
 	if err != nil {
 		return nil, err
 	}
-	e, err := etcd.Open(ctx, etcd.Options{
-		Endpoints: s.endpoints, TLS: secrets, Prefix: s.prefix, Logger: o.Logger, HistoryDuration: o.HistoryDuration, HistorySize: o.HistorySize,
-	})
+	opts := s.options(secrets)
+	opts.Logger, opts.HistoryDuration, opts.HistorySize = o.Logger, o.HistoryDuration, o.HistorySize
+	e, err := etcd.Open(ctx, opts)
 	if err != nil {
 		return nil, err // not e: a nil *Engine is a store that is not nil
 	}
 	return e, nil
+}
+
+func (s etcdSettings) options(secrets *tls.Config) etcd.Options {
+	return etcd.Options{Endpoints: s.endpoints, TLS: secrets, Prefix: s.prefix}
+}
+
+// place is where a backup is restored to.
+func (s etcdSettings) place() destination {
+	at := strings.Join(s.endpoints, ",")
+	serve := "--engine etcd --etcd-endpoints " + at
+	if s.prefix != etcd.DefaultPrefix {
+		serve += " --etcd-prefix " + s.prefix
+	}
+	for _, f := range []struct{ flag, file string }{{"--etcd-cafile", s.caFile}, {"--etcd-certfile", s.certFile}, {"--etcd-keyfile", s.keyFile}} {
+		if f.file != "" {
+			serve += " " + f.flag + " " + f.file
+		}
+	}
+	return destination{s.prefix + " in etcd at " + at, serve, func(ctx context.Context, name string, in io.Reader, progress local.Progress) (local.Restored, error) {
+		secrets, err := s.tls()
+		if err != nil {
+			return local.Restored{}, err
+		}
+		return pawl.RestoreShared(ctx, func(ctx context.Context, after kv.Revision, versions iter.Seq2[*kv.Version, error], beside map[string][]byte) (kv.Revision, error) {
+			return etcd.Restore(ctx, s.options(secrets), after, versions, beside)
+		}, name, in, progress)
+	}}
+}
+
+// backup writes what is in etcd, whether or not servers have it.
+func (s etcdSettings) backup(ctx context.Context, w io.Writer, progress local.Progress) (about local.About, err error) {
+	bounded, cancel := context.WithTimeout(ctx, etcdMax)
+	store, err := s.open(bounded, pawl.SharedOptions{})
+	cancel()
+	if err != nil {
+		return local.About{}, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return pawl.BackupShared(ctx, store, w, progress)
 }
 
 // tls returns how etcd is known and this server is known to it, nil if neither is asked for. The certificate is read again

@@ -77,15 +77,32 @@ func KeepDir(dir string) (found []Kept, err error) {
 	return found, nil
 }
 
-// Place puts files that were kept into a data folder.
-func Place(dir string, files []Kept) error {
-	if err := os.MkdirAll(filepath.Join(dir, "pki"), 0o700); err != nil {
+// CheckKept returns an error unless a server can be the one that kept these files.
+func CheckKept(files []Kept) error {
+	if err := known(files); err != nil {
 		return err
 	}
+	return (&PKI{}).take(files)
+}
+
+func known(files []Kept) error {
 	for _, f := range files {
 		if !slices.Contains(kept, f.Name) {
 			return fmt.Errorf("%q is no file that a server keeps: a newer pawl may know it", f.Name)
 		}
+	}
+	return nil
+}
+
+// Place puts files that were kept into a data folder.
+func Place(dir string, files []Kept) error {
+	if err := known(files); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "pki"), 0o700); err != nil {
+		return err
+	}
+	for _, f := range files {
 		if err := writeFile(filepath.Join(dir, filepath.FromSlash(f.Name)), f.Content); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"math"
 	"path/filepath"
 	"time"
@@ -166,6 +167,42 @@ func ReadBackup(ctx context.Context, name string, in io.Reader, progress Progres
 	for range r.progressing(ctx, progress) {
 	}
 	return *r.about, r.err
+}
+
+// A BackupReader reads a backup from its beginning to its end, once.
+type BackupReader struct{ r *snapshotReader }
+
+// OpenBackup reads what a backup says of itself. Name is what errors call it.
+func OpenBackup(name string, in io.Reader) (*BackupReader, error) {
+	r, err := openBackup(name, in)
+	if err != nil {
+		return nil, err
+	}
+	return &BackupReader{r}, nil
+}
+
+// About returns what the backup holds.
+func (b *BackupReader) About() About { return *b.r.about }
+
+// RevisionAfterLoss returns a revision that no store which once held the backup's has reached by now. A store
+// that is made of the backup goes on from one that is no smaller; see [Restore].
+func (b *BackupReader) RevisionAfterLoss(now time.Time) kv.Revision {
+	return revisionAfterLoss(b.r.head.rev, now)
+}
+
+// Versions yields what the backup holds, in the order of keys, and last an error unless every byte of it is as it was
+// written: until the end what was yielded may be part of something damaged. Progress, which may be nil, counts objects.
+func (b *BackupReader) Versions(ctx context.Context, progress Progress) iter.Seq2[*kv.Version, error] {
+	return func(yield func(*kv.Version, error) bool) {
+		for v := range b.r.progressing(ctx, progress) {
+			if !yield(v, nil) {
+				return
+			}
+		}
+		if b.r.err != nil {
+			yield(nil, b.r.err)
+		}
+	}
 }
 
 func openBackup(name string, in io.Reader) (*snapshotReader, error) {
