@@ -31,12 +31,19 @@ var heavy = os.Getenv("PAWL_HEAVY") != ""
 // subjects are the stores in which is counted.
 var subjects = []struct {
 	name string
-	open histories.Opener
-	runs int
+	open func(testing.TB) histories.Opener
+	runs int // in a short test; 0 means that it takes too long for one
 }{
-	{"memory", histories.Memory, 2},
-	{"disk", histories.Disk, 1},
-	{"a disk that loses power", histories.CutDisk, 6},
+	{"memory", always(histories.Memory), 2},
+	{"disk", always(histories.Disk), 1},
+	{"a disk that loses power", always(histories.CutDisk), 6},
+	{"two on one etcd", histories.Etcd, 1},
+	{"two on an etcd of three", histories.EtcdCluster, 0},
+}
+
+// always needs nothing to be there before.
+func always(open histories.Opener) func(testing.TB) histories.Opener {
+	return func(testing.TB) histories.Opener { return open }
 }
 
 func TestNoIncrementIsLost(t *testing.T) {
@@ -44,15 +51,19 @@ func TestNoIncrementIsLost(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			runs := s.runs
 			if heavy {
-				runs *= 20
+				runs = max(3, 20*runs)
 			}
+			if runs == 0 {
+				t.Skip("say PAWL_HEAVY=1")
+			}
+			open := s.open(t)
 			refused, rebased := int64(0), int64(0)
 			for i := range runs {
 				n := uint64(i + 1)
 				if *seed != 0 {
 					n = *seed
 				}
-				f, err := count(t, n, s.open, ways)
+				f, err := count(t, n, open, ways)
 				if err != nil {
 					t.Fatalf("seed %d: %v\nagain: go test -run '^%s$' -count 20 ./integration/counting -seed %d", n, err, t.Name(), n)
 				}
@@ -149,7 +160,7 @@ func (s sides) turned() sides { return sides{s.right, s.left} }
 // returns what is wrong then.
 func count(t *testing.T, seed uint64, open histories.Opener, ways []way) (*figures, error) {
 	r := &run{seed: seed, ways: ways, subject: open(t, seed), counters: sides{map[string]*tally.Counter{}, map[string]*tally.Counter{}}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	rounds := 5
 	if !r.subject.Lasts {
@@ -166,40 +177,48 @@ func count(t *testing.T, seed uint64, open histories.Opener, ways []way) (*figur
 // round opens the store, judges what is there, and has writers count until the power fails or, if it does
 // not, until each has done its share.
 func (r *run) round(ctx context.Context, number int, last bool) error {
-	engine, err := r.subject.Open(0)
-	if err != nil {
-		return err
+	var stores []two // as each replica has them
+	for i := range max(1, r.subject.Replicas) {
+		engine, err := r.subject.Open(i)
+		if err != nil {
+			return err
+		}
+		defer engine.Close()
+		stores = append(stores, storesOf(engine))
 	}
-	defer engine.Close()
 	r.openings.Add(1)
-	s := storesOf(engine)
+	examine := r.judge
 	if number == 0 {
-		err = r.begin(ctx, s)
-	} else {
-		err = r.judge(ctx, s)
+		examine = r.begin
 	}
-	if apierrors.IsNotFound(err) { // nobody deletes
+	if err := examine(ctx, stores[0]); apierrors.IsNotFound(err) { // nobody deletes
 		return &lost{err}
-	}
-	if err != nil {
+	} else if err != nil {
 		return err
 	}
 	chance := rand.New(rand.NewPCG(r.seed, uint64(number)))
-	if !last {
+	if !last && r.subject.Cut != nil {
 		r.subject.Cut(10 + chance.IntN(400))
 	}
 	var all sync.WaitGroup
 	for w := range writers {
-		all.Go(func() { r.write(ctx, s, w, rand.New(rand.NewPCG(r.seed, uint64(number*writers+w)<<32))) })
+		all.Go(func() {
+			r.write(ctx, stores[w%len(stores)], w, rand.New(rand.NewPCG(r.seed, uint64(number*writers+w)<<32)))
+		})
+	}
+	if r.subject.Disturb != nil {
+		for range troubles {
+			r.subject.Disturb(chance.IntN(len(stores)), chance.IntN(1000))
+		}
 	}
 	all.Wait()
 	if r.wrong != nil {
-		return errors.Join(r.wrong, r.judge(ctx, s)) // what else is wrong may say why
+		return errors.Join(r.wrong, r.judge(ctx, stores[0])) // what else is wrong may say why
 	}
 	if !last {
 		return nil
 	}
-	return r.judge(ctx, s)
+	return r.judge(ctx, stores[0])
 }
 
 // begin makes what is counted in.
@@ -286,12 +305,21 @@ func (r *run) look(ctx context.Context, s two, name string) error {
 	return nil
 }
 
-// stepsMax is what a writer does if the power does not fail.
-const stepsMax = 150
+// A writer does so many steps if the power does not fail, and fewer where each takes long. Then
+// there is trouble so many times meanwhile.
+const (
+	steps    = 150
+	few      = 30
+	troubles = 3
+)
 
 // write has a writer count until the power fails.
 func (r *run) write(ctx context.Context, s two, w int, chance *rand.Rand) {
-	for range stepsMax {
+	n := steps
+	if r.subject.Disturb != nil {
+		n = few
+	}
+	for range n {
 		var err error
 		who := fmt.Sprint("writer ", w)
 		switch chance.IntN(10) {
@@ -304,7 +332,11 @@ func (r *run) write(ctx context.Context, s two, w int, chance *rand.Rand) {
 		default:
 			err = r.count(ctx, s, who, chance)
 		}
-		if err != nil {
+		switch away := apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err); {
+		case err == nil, away && r.subject.Disturb != nil:
+		case away && r.subject.Cut != nil:
+			return // it takes no more writes, or it is not known what became of one: the power is gone
+		default:
 			r.end(fmt.Errorf("%s: %w", who, err))
 			return
 		}
@@ -351,12 +383,8 @@ func (r *run) told(counter *tally.Counter, made []int, who string, err error) er
 	return err
 }
 
-// end takes in why a writer ended. That the store takes no more writes, or that it is not known what became of
-// one, is what comes of a loss of power.
+// end takes in what a writer found wrong.
 func (r *run) end(err error) {
-	if r.subject.Lasts && (apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)) {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if apierrors.IsNotFound(err) { // nobody deletes
