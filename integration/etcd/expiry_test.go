@@ -1,8 +1,11 @@
 package etcd_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-dev/pawl/integration/etcd"
 	"github.com/pawl-dev/pawl/kv"
@@ -67,6 +70,38 @@ func TestKeysGoWithTheirLeases(t *testing.T) {
 	same(t, s, other)
 	late := subjectOn(t, on(m))
 	same(t, s, late)
+}
+
+// Keys that are to go at about the same time share a lease of etcd's, which lasts no longer than the slack allows. A put
+// that keeps its key's expiry leaves the key with its lease.
+func TestKeysShareALease(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	s := subjectOn(t, on(m))
+	c := raw(t, m.URL)
+	const n = 100
+	for i := range n {
+		s.commit(expiring(fmt.Sprint(ns, i), kv.After, time.Hour))
+	}
+	for i := range n / 2 {
+		s.put(fmt.Sprint(ns, i), "kept")
+	}
+	all := must[*clientv3.LeaseLeasesResponse](t)(c.Leases(t.Context()))
+	if len(all.Leases) != 1 {
+		t.Fatalf("%d keys have %d leases, want one", n, len(all.Leases))
+	}
+	lease := must[*clientv3.LeaseTimeToLiveResponse](t)(c.TimeToLive(t.Context(), all.Leases[0].ID, clientv3.WithAttachedKeys()))
+	if len(lease.Keys) != n {
+		t.Errorf("%d keys have it, want %d", len(lease.Keys), n)
+	}
+	if lasts := time.Duration(lease.GrantedTTL) * time.Second; lasts < time.Hour || lasts > time.Hour+kvetcd.Slack(time.Hour) {
+		t.Errorf("it lasts %v", lasts)
+	}
+	s.commit(expiring(fmt.Sprint(ns, 0), kv.Forever, 0))
+	lease = must[*clientv3.LeaseTimeToLiveResponse](t)(c.TimeToLive(t.Context(), all.Leases[0].ID, clientv3.WithAttachedKeys()))
+	if len(lease.Keys) != n-1 {
+		t.Errorf("%d keys have it after one was put forever, want %d", len(lease.Keys), n-1)
+	}
 }
 
 // A key that is deleted and made anew does not go with the old one.

@@ -96,6 +96,7 @@ type replica struct {
 	kv.Engine
 	read   func(context.Context, kv.Freshness) (kv.Snapshot, error)
 	commit func(context.Context, kv.Txn) (kv.Committed, error)
+	watch  func(prefix string, after kv.Revision) (kv.Watch, error)
 }
 
 func (r *replica) Read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) {
@@ -104,6 +105,10 @@ func (r *replica) Read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error
 
 func (r *replica) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 	return r.commit(ctx, txn)
+}
+
+func (r *replica) Watch(prefix string, after kv.Revision) (kv.Watch, error) {
+	return r.watch(prefix, after)
 }
 
 func (r *replica) Compact(ctx context.Context, rev kv.Revision) error {
@@ -131,6 +136,12 @@ var lonely = []struct {
 				return nil, &kv.Error{Op: "read", Want: rev, Have: newest, Kind: kv.ErrFuture}
 			}
 			return r.Engine.Read(ctx, at)
+		}
+	}},
+	{"goes on with a watch from what it has seen by then", true, func(r *replica) {
+		r.watch = func(prefix string, after kv.Revision) (kv.Watch, error) {
+			_, newest := r.Engine.Revisions()
+			return r.Engine.Watch(prefix, max(after, newest))
 		}
 	}},
 	{"refuses by what it has seen", true, func(r *replica) {
@@ -192,7 +203,7 @@ func oneOf(open Opener, breaks func(r *replica)) Opener {
 			if err != nil || number != replicas-1 {
 				return e, err
 			}
-			r := &replica{Engine: e, read: e.Read, commit: e.Commit}
+			r := &replica{Engine: e, read: e.Read, commit: e.Commit, watch: e.Watch}
 			breaks(r)
 			return r, nil
 		}
