@@ -240,7 +240,9 @@ func (c *client) txn(n name, op Op) kv.Txn {
 		case t.Delete:
 			txn.Ops = append(txn.Ops, kv.Delete(keys[t.Key]))
 		default:
-			txn.Ops = append(txn.Ops, kv.Op{Key: keys[t.Key], Value: n.value(t), Expiry: t.Expiry})
+			expiry := t.Expiry
+			expiry.For /= max(c.theatre.subject.Haste, 1)
+			txn.Ops = append(txn.Ops, kv.Op{Key: keys[t.Key], Value: n.value(t), Expiry: expiry})
 		}
 	}
 	return txn

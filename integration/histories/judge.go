@@ -178,7 +178,7 @@ func (j *judge) all() {
 // settled returns the newest revision up to rev at which something changed. Of a store that is
 // one engine's every revision is such a one. A shared one may have others, which are shown only to who asks for them.
 func (j *judge) settled(rev kv.Revision) kv.Revision {
-	if !j.theatre.shared() || rev > j.end {
+	if !j.theatre.shared() || rev > j.end || rev == kv.Absent {
 		return rev
 	}
 	i := sort.Search(len(j.log), func(i int) bool { return j.log[i].rev > rev })

@@ -18,6 +18,9 @@ const replicas = 2
 // seen by itself what the other one's clients know.
 const late = 2 * time.Millisecond
 
+// haste makes keys expire after one to three seconds: etcd's leases are real, and a run is not much longer.
+const haste = 20
+
 // pulled is how long a cable is pulled.
 const pulled = 30 * time.Millisecond
 
@@ -78,7 +81,7 @@ func shared(options [replicas]kvetcd.Options, disturb func(replica, kind int)) O
 		stores++
 		prefix := fmt.Sprintf("/store%d", stores)
 		return Subject{
-			Lasts: true, Replicas: replicas, Disturb: disturb,
+			Lasts: true, Replicas: replicas, Disturb: disturb, Haste: haste,
 			Open: func(replica int) (kv.Engine, error) {
 				opts := options[replica]
 				opts.Prefix, opts.CompactEvery = prefix, -1

@@ -36,6 +36,10 @@ type Subject struct {
 
 	// Clock is what the store goes by; nil if that is not given to it.
 	Clock *kvtest.Clock
+
+	// Haste is what the time is divided by after which keys expire, where no clock can be
+	// advanced; 0 means nothing.
+	Haste time.Duration
 }
 
 // An Opener makes a new and empty store. What it does by chance follows from the seed.
