@@ -163,8 +163,11 @@ func count(t *testing.T, seed uint64, open histories.Opener, ways []way) (*figur
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	rounds := 5
-	if !r.subject.Lasts {
+	switch {
+	case !r.subject.Lasts:
 		rounds = 1
+	case r.subject.Disturb != nil:
+		rounds = 2 // each takes seconds
 	}
 	for round := range rounds {
 		if err := r.round(ctx, round, round == rounds-1); err != nil {
