@@ -186,9 +186,10 @@ func (r *run) histories(j *judge) []history {
 			last = spans[i+1].opened
 		}
 		c := &chronicle{begin: s.opened.ret, end: s.ended}
-		inside := func(a *Answer) bool { return a.span == s && a.client >= 0 || a == last }
-		ops := c.history(slices.DeleteFunc(slices.Clone(j.answers), func(a *Answer) bool { return !inside(a) }), sights(j.answers), j.expiries(s.opened.view.rev, last.view.rev))
-		all = append(all, history{model(s.opened.view), ops})
+		outside := func(a *Answer) bool { return a != last && (a.span != s || a.client < 0) }
+		answers := slices.DeleteFunc(slices.Clone(j.answers), outside)
+		expired := j.expiries(s.opened.view.rev, last.view.rev)
+		all = append(all, history{model(s.opened.view), c.history(answers, sights(j.answers), expired)})
 	}
 	return all
 }
