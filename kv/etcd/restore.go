@@ -110,7 +110,7 @@ func (r *restore) run(ctx context.Context, after kv.Revision, versions iter.Seq2
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepMax)
 	defer cancel()
-	if failed := r.undo(bounded); failed != nil {
+	if failed := r.undo(bounded); failed != nil && !errors.Is(failed, errOvertaken) {
 		return kv.Absent, fmt.Errorf("%w; what was written is still there, since it could not be removed (%w): restore again, which begins anew", err, failed)
 	}
 	return kv.Absent, err
