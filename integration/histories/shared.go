@@ -74,12 +74,22 @@ func EtcdCluster(t testing.TB) Opener {
 	})
 }
 
-// shared returns stores under prefixes of their own.
+// restoredAfter is the revision after which every other store begins, as if it had been restored.
+const restoredAfter kv.Revision = 1_790_000_000_000_000
+
+// shared returns stores under prefixes of their own. By the seed every other one's revisions are far ahead of etcd's.
 func shared(options [replicas]kvetcd.Options, disturb func(replica, kind int)) Opener {
 	stores := 0
-	return func(testing.TB, uint64) Subject {
+	return func(t testing.TB, seed uint64) Subject {
 		stores++
 		prefix := fmt.Sprintf("/store%d", stores)
+		if seed%2 == 1 {
+			opts := options[0]
+			opts.Prefix = prefix
+			if _, err := kvetcd.Restore(t.Context(), opts, restoredAfter, func(func(*kv.Version, error) bool) {}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
 		return Subject{
 			Lasts: true, Replicas: replicas, Disturb: disturb, Haste: haste,
 			Open: func(replica int) (kv.Engine, error) {
