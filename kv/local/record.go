@@ -193,6 +193,10 @@ func (r *reader) value() []byte {
 
 // author returns the author that follows.
 func (r *reader) author() unique.Handle[kv.Author] {
+	if a := r.authors; a != nil && len(a.raw) > 0 && bytes.HasPrefix(r.rest, a.raw) { // where an author ends, its beginning tells
+		r.rest = r.rest[len(a.raw):]
+		return a.last
+	}
 	before := r.rest
 	for range 4 {
 		r.bytes()
@@ -218,9 +222,6 @@ const maxAuthors = 4096
 
 // of returns the author who is written like that.
 func (a *authors) of(raw []byte) unique.Handle[kv.Author] {
-	if len(a.raw) > 0 && bytes.Equal(a.raw, raw) {
-		return a.last
-	}
 	h, known := a.known[string(raw)]
 	if !known {
 		r := reader{rest: raw}

@@ -27,7 +27,7 @@ type Loader struct {
 	count   int                  // how many of them there are
 	based   int                  // how many of them came with the base, in key order
 	keys    []byte               // room for keys
-	slots   []slot               // a hash table of indexes into entries; its length is a power of two
+	slots   []slot               // a hash table of indexes into entries, once there is something to find; its length is a power of two
 	seed    maphash.Seed
 	table   *table // of the last key
 	nodes   []node // to be used next
@@ -38,10 +38,11 @@ type Loader struct {
 type entry struct {
 	version *kv.Version
 	key     string // a copy, which lies beside others
-	size    int    // of the value
-	deleted bool
-	origin  int
+	origin  int32
+	size    int32 // of the value; less than 0 if deleted
 }
+
+func (e *entry) deleted() bool { return e.size < 0 }
 
 // Entries and copies of keys are made so many and so large at a time.
 const (
@@ -76,7 +77,7 @@ const nodeSlab = 64
 func NewLoader(opts Options, base Base) *Loader {
 	versions := base.Versions
 	base.Versions = nil
-	l := &Loader{x: New(opts, base), newest: base.Revision, seed: maphash.MakeSeed(), slots: make([]slot, 64)}
+	l := &Loader{x: New(opts, base), newest: base.Revision, seed: maphash.MakeSeed()}
 	if versions != nil {
 		l.Base(versions)
 	}
@@ -86,16 +87,29 @@ func NewLoader(opts Options, base Base) *Loader {
 // Base loads the versions of the base, in key order, unless NewLoader was given them. It comes before all else.
 func (l *Loader) Base(versions iter.Seq[*kv.Version]) {
 	for v := range versions {
-		at, _ := l.find(v.Key)
-		l.insert(at, v)
+		l.append(v)
 	}
 	l.based = l.count
 }
 
+// place makes the hash table of what has been loaded. Where nothing follows the base there is no need for it.
+func (l *Loader) place() {
+	size := 64
+	for l.count > size/4*3 {
+		size *= 2
+	}
+	l.slots = make([]slot, size)
+	for i := range l.count {
+		key := l.at(i).key
+		hash := l.hash(key)
+		at, _ := l.find(key, hash)
+		l.slots[at] = slot{hash, uint32(i + 1)}
+	}
+}
+
 // find returns the slot of key, or where it would be.
-func (l *Loader) find(key string) (at int, found bool) {
+func (l *Loader) find(key string, hash uint32) (at int, found bool) {
 	mask := len(l.slots) - 1
-	hash := l.hash(key)
 	for at := int(hash) & mask; ; at = (at + 1) & mask {
 		switch s := l.slots[at]; {
 		case s.index == 0:
@@ -108,21 +122,30 @@ func (l *Loader) find(key string) (at int, found bool) {
 
 func (l *Loader) hash(key string) uint32 { return uint32(maphash.String(l.seed, key)) }
 
-// insert puts the first version of a key at a free slot.
-func (l *Loader) insert(at int, v *kv.Version) {
+// append makes an entry of the first version of a key.
+func (l *Loader) append(v *kv.Version) {
 	if l.count%entryBlock == 0 {
 		l.entries = append(l.entries, new([entryBlock]entry))
 	}
 	*l.at(l.count) = l.entry(v, l.copied(v.Key))
 	l.count++
-	l.slots[at] = slot{l.hash(v.Key), uint32(l.count)}
+}
+
+// insert puts the first version of a key at a free slot.
+func (l *Loader) insert(at int, hash uint32, v *kv.Version) {
+	l.append(v)
+	l.slots[at] = slot{hash, uint32(l.count)}
 	if l.count > len(l.slots)/4*3 {
 		l.grow()
 	}
 }
 
 func (l *Loader) entry(v *kv.Version, key string) entry {
-	return entry{v, key, len(v.Value), v.Deleted, l.Origin}
+	e := entry{v, key, int32(l.Origin), int32(len(v.Value))}
+	if v.Deleted {
+		e.size = -1
+	}
+	return e
 }
 
 func (l *Loader) grow() {
@@ -143,19 +166,23 @@ func (l *Loader) grow() {
 
 // Add loads a version, in the order in which they were published.
 func (l *Loader) Add(v *kv.Version) {
+	if l.slots == nil {
+		l.place()
+	}
 	x := l.x
 	t := l.tableOf(v.Key)
 	var was *kv.Version
 	var freed int64
-	slot, found := l.find(v.Key)
+	hash := l.hash(v.Key)
+	slot, found := l.find(v.Key, hash)
 	if found {
 		e := l.at(int(l.slots[slot].index) - 1)
-		if !e.deleted {
+		if !e.deleted() {
 			was, freed = e.version, int64(e.size)
 		}
 		*e = l.entry(v, e.key)
 	} else {
-		l.insert(slot, v)
+		l.insert(slot, hash, v)
 	}
 	t.follow(v, was)
 	x.seq++
@@ -208,7 +235,7 @@ func (l *Loader) Compact(rev kv.Revision) { l.x.compact(rev) }
 func (l *Loader) Live() iter.Seq2[*kv.Version, int] {
 	return func(yield func(*kv.Version, int) bool) {
 		for i := range l.count {
-			if e := l.at(i); !e.deleted && !yield(e.version, e.origin) {
+			if e := l.at(i); !e.deleted() && !yield(e.version, int(e.origin)) {
 				return
 			}
 		}
@@ -219,50 +246,55 @@ func (l *Loader) Live() iter.Seq2[*kv.Version, int] {
 func (l *Loader) Index() *Index {
 	l.slots = nil
 	base, later := l.live(0, l.based), l.live(l.based, l.count)
-	l.entries, l.keys = nil, nil
-	sortByKey(later, commonBytes(later))
+	l.sort(later, l.commonBytes(later))
 	x := l.x
 	for len(base) > 0 || len(later) > 0 {
 		from := &base
-		if len(base) == 0 || len(later) > 0 && later[0].key < base[0].key {
+		if len(base) == 0 || len(later) > 0 && l.key(later[0]) < l.key(base[0]) {
 			from = &later
 		}
-		v := (*from)[0].version
+		v := l.at(int((*from)[0].entry)).version
 		*from = (*from)[1:]
 		x.tree.Load(v.Key, v)
 	}
+	l.entries, l.keys = nil, nil
 	x.state.Store(&state{x.tree.Copy(), l.newest})
 	x.linked.Store(uint64(l.newest))
 	return x
 }
 
-// A keyed version is one that is being sorted: by a part of its key at a time.
+// A keyed entry is one that is being sorted: by a part of its key at a time.
 type keyed struct {
-	word    uint64 // the part
-	key     string
-	version *kv.Version
+	part  [2]uint64
+	entry uint32
 }
 
-// live returns the versions that exist among some of the entries.
+// partBytes is how long a part is.
+const partBytes = 16
+
+// live returns the entries of versions that exist, of some.
 func (l *Loader) live(from, to int) []keyed {
 	all := make([]keyed, 0, to-from)
 	for i := from; i < to; i++ {
-		if e := l.at(i); !e.deleted {
-			all = append(all, keyed{key: e.key, version: e.version})
+		if !l.at(i).deleted() {
+			all = append(all, keyed{entry: uint32(i)})
 		}
 	}
 	return all
 }
 
+func (l *Loader) key(k keyed) string { return l.at(int(k.entry)).key }
+
 // commonBytes returns how many bytes all keys begin with.
-func commonBytes(all []keyed) int {
+func (l *Loader) commonBytes(all []keyed) int {
 	if len(all) == 0 {
 		return 0
 	}
-	common := all[0].key
+	common := l.key(all[0])
 	for _, k := range all {
+		key := l.key(k)
 		n := 0
-		for n < len(common) && n < len(k.key) && common[n] == k.key[n] {
+		for n < len(common) && n < len(key) && common[n] == key[n] {
 			n++
 		}
 		common = common[:n]
@@ -270,31 +302,80 @@ func commonBytes(all []keyed) int {
 	return len(common)
 }
 
-// sortByKey sorts what has its first bytes in common, so many of them. It looks at eight bytes at
-// a time, and so mostly at numbers that lie beside each other rather than at keys that lie
-// anywhere.
-func sortByKey(all []keyed, common int) {
+// sort sorts what has its first bytes in common, so many of them. It looks at a part of the keys at a time, and
+// so mostly at numbers that lie beside each other rather than at keys that lie anywhere.
+func (l *Loader) sort(all []keyed, common int) {
 	const few = 8 // are compared whole
 	if len(all) <= few || common >= kv.MaxKeyBytes {
-		slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(a.key, b.key) })
+		slices.SortFunc(all, func(a, b keyed) int { return strings.Compare(l.key(a), l.key(b)) })
 		return
 	}
 	for i := range all {
-		all[i].word = wordAt(all[i].key, common)
+		key := l.key(all[i])
+		all[i].part = [2]uint64{wordAt(key, common), wordAt(key, common+8)}
 	}
-	byWord := func(a, b keyed) int { return cmp.Compare(a.word, b.word) }
-	if !slices.IsSortedFunc(all, byWord) {
-		slices.SortFunc(all, byWord)
+	if !slices.IsSortedFunc(all, byPart) {
+		sortByPart(all)
 	}
 	for from := 0; from < len(all); {
 		to := from + 1
-		for to < len(all) && all[to].word == all[from].word {
+		for to < len(all) && all[to].part == all[from].part {
 			to++
 		}
 		if to-from > 1 {
-			sortByKey(all[from:to], common+8)
+			l.sort(all[from:to], common+partBytes)
 		}
 		from = to
+	}
+}
+
+func byPart(a, b keyed) int {
+	return cmp.Or(cmp.Compare(a.part[0], b.part[0]), cmp.Compare(a.part[1], b.part[1]))
+}
+
+// sortByPart sorts by the part of each: many by one byte after the other, from the last, of
+// those in which parts differ.
+func sortByPart(all []keyed) {
+	const many = 256
+	if len(all) < many {
+		slices.SortFunc(all, byPart)
+		return
+	}
+	from, to := all, make([]keyed, len(all))
+	sorted := true // what is in all
+	for word := 1; word >= 0; word-- {
+		var differ uint64
+		for i := range all {
+			differ |= all[i].part[word] ^ all[0].part[word]
+		}
+		for shift := 0; shift < 64; shift += 8 {
+			if byte(differ>>shift) != 0 {
+				distribute(from, to, word, shift)
+				from, to, sorted = to, from, !sorted
+			}
+		}
+	}
+	if !sorted {
+		copy(all, from)
+	}
+}
+
+// distribute moves what is in from to where it belongs by one byte of its part; what is equal there
+// stays in order.
+func distribute(from, to []keyed, word, shift int) {
+	var place [256]int
+	for i := range from {
+		place[byte(from[i].part[word]>>shift)]++
+	}
+	next := 0
+	for b, n := range place {
+		place[b] = next
+		next += n
+	}
+	for i := range from {
+		b := byte(from[i].part[word] >> shift)
+		to[place[b]] = from[i]
+		place[b]++
 	}
 }
 

@@ -144,25 +144,35 @@ func TestVersionsAreSortedByTheirKeys(t *testing.T) {
 	const seed = 5
 	r := rand.New(rand.NewPCG(seed, seed))
 	for round := range 200 {
-		var all []keyed
+		l := NewLoader(Options{}, Base{Revision: 1, Floor: 1})
+		l.place()
+		add := func(key string) {
+			hash := l.hash(key)
+			if at, found := l.find(key, hash); !found {
+				l.insert(at, hash, &kv.Version{Key: key})
+			}
+		}
 		letters := 1 + r.IntN(3)
-		for range r.IntN(300) {
+		for range r.IntN(800) {
 			b := make([]byte, r.IntN(40))
 			for i := range b {
 				b[i] = byte('a' + r.IntN(letters))
 			}
-			all = append(all, keyed{key: string(b)})
+			add(string(b))
 		}
 		for i := range round { // what differs in zeros at its end alone
-			all = append(all, keyed{key: "z" + strings.Repeat("\x00", i%40)})
+			add("z" + strings.Repeat("\x00", i%40))
 		}
-		want := slices.Clone(all)
-		byKey := func(a, b keyed) int { return strings.Compare(a.key, b.key) }
-		slices.SortStableFunc(want, byKey)
-		sortByKey(all, commonBytes(all))
-		for i := range all {
-			if all[i].key != want[i].key {
-				t.Fatalf("seed %d, round %d: at %d is %q, want %q", seed, round, i, all[i].key, want[i].key)
+		all := l.live(0, l.count)
+		var want []string
+		for _, k := range all {
+			want = append(want, l.key(k))
+		}
+		slices.Sort(want)
+		l.sort(all, l.commonBytes(all))
+		for i, k := range all {
+			if l.key(k) != want[i] {
+				t.Fatalf("seed %d, round %d: at %d is %q, want %q", seed, round, i, l.key(k), want[i])
 			}
 		}
 	}
