@@ -116,6 +116,18 @@ func (m *memory) without() *memory {
 	return f
 }
 
+// asked adds what a later memory was asked for since, and has had no answer.
+func (m *memory) asked(later *memory) {
+	later.mu.Lock()
+	defer later.mu.Unlock()
+	for who, a := range later.open {
+		if _, known := m.open[who]; !known {
+			m.open[who] = a
+		}
+	}
+	m.forgets = max(m.forgets, later.forgets)
+}
+
 // ask remembers a commit that is asked for.
 func (m *memory) ask(who string, txn kv.Txn) {
 	a := attempt{}

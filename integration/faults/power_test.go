@@ -102,9 +102,16 @@ func cuts(t *testing.T, seed uint64) (crashes []crash, operations int) {
 			mu.Lock()
 			defer mu.Unlock()
 			some := rand.New(rand.NewPCG(seed, uint64(op.Number)))
+			// Others go on meanwhile, as far as their next operation. What was shown was on the disk that is cut
+			// afterwards; what is on it was asked for before.
+			known := w.m.frozen(w.published())
+			var disks []*cutdisk.Disk
 			for _, percent := range survivals(op) {
-				s := cutdisk.Survival{Percent: percent, Rand: some}
-				crashes = append(crashes, crash{op, w.disk.Cut(s), w.m.frozen(w.published()), w.clock.Now().Sub(began), fmt.Sprint(percent, "%")})
+				disks = append(disks, w.disk.Cut(cutdisk.Survival{Percent: percent, Rand: some}))
+			}
+			known.asked(w.m)
+			for i, percent := range survivals(op) {
+				crashes = append(crashes, crash{op, disks[i], known.frozen(0), w.clock.Now().Sub(began), fmt.Sprint(percent, "%")})
 			}
 			return nil
 		})
