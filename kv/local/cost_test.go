@@ -184,7 +184,7 @@ func BenchmarkSize(b *testing.B) {
 		fill := func(n int) time.Duration {
 			share(n-made, func(_, i int) { put(costKey(made + i)) })
 			made = n
-			const changes = 200_000 // so many that a collection of all, which may fall among them, does not weigh much
+			const changes = 20_000
 			began := cpuTime()
 			share(changes, func(_, i int) { put(costKey(i * 7919 % n)) })
 			return (cpuTime() - began) / changes
