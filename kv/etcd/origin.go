@@ -71,7 +71,7 @@ func (e *UnfinishedError) Error() string {
 
 // Hint says what to do; the error's text ends with it.
 func (e *UnfinishedError) Hint() string {
-	return "wait for it; if nobody is at it any more, restore again: that begins anew"
+	return "wait for it; if nobody is at it any more, restore again, 15 seconds after that ended: it begins anew"
 }
 
 // settle finds out how the store began, and has the engine begin so. It asks until etcd answers or ctx ends.
