@@ -77,7 +77,7 @@ func TestAWatchCacheInFrontOfAStore(t *testing.T) {
 		run  func(ctx context.Context, t *testing.T, s *subject, front apistorage.Interface)
 	}{
 		{"a consistent list", func(ctx context.Context, t *testing.T, s *subject, front apistorage.Interface) {
-			storagetesting.RunTestConsistentList(ctx, t, front, s.advance, true, true, true)
+			storagetesting.RunTestConsistentList(ctx, t, s.singly(front), s.advance, true, true, true)
 		}},
 		{"what watches tell", func(ctx context.Context, t *testing.T, _ *subject, front apistorage.Interface) {
 			storagetesting.RunTestWatch(ctx, t, front)

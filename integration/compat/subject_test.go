@@ -8,9 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/apis/example"
+	apistorage "k8s.io/apiserver/pkg/storage"
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/util/flowcontrol"
@@ -108,6 +110,102 @@ func (c *fallible) Decode(data []byte, defaults *schema.GroupVersionKind, into r
 	return c.Codec.Decode(data, defaults, into)
 }
 
+// singly returns store, which is s or something in front of it, with versions that count the writes to etcd one by one, as the
+// reference's tests of lists do: on etcd a store's own leave room for several commits in one.
+func (s *subject) singly(store apistorage.Interface) apistorage.Interface {
+	if _, onEtcd := s.engine.(*etcd.Engine); !onEtcd {
+		return store
+	}
+	return single{store}
+}
+
+// compactSingly is compact of such a version.
+func (s *subject) compactSingly(ctx context.Context, t *testing.T, version string) {
+	if _, onEtcd := s.engine.(*etcd.Engine); onEtcd {
+		version = wide(version)
+	}
+	s.compact(ctx, t, version)
+}
+
+type single struct{ apistorage.Interface }
+
+// wide is the version of a store on etcd that belongs to a number, and narrow the number of a version. What is no number,
+// none, or far too large, is left alone.
+func wide(number string) string {
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 || n > 1<<50 {
+		return number
+	}
+	return strconv.FormatInt((n+1)<<7-1, 10)
+}
+
+func narrow(version string) string {
+	n, err := strconv.ParseInt(version, 10, 64)
+	if err != nil || n <= 0 {
+		return version
+	}
+	return strconv.FormatInt(n>>7, 10)
+}
+
+// retold returns a continue token with another version in it.
+func retold(is, prefix string, renumber func(string) string) string {
+	key, rev, err := apistorage.DecodeContinue(is, prefix)
+	if err != nil || rev <= 0 {
+		return is
+	}
+	n, err := strconv.ParseInt(renumber(strconv.FormatInt(rev, 10)), 10, 64)
+	if err != nil {
+		return is
+	}
+	if is, err = apistorage.EncodeContinue(key, prefix, n); err != nil {
+		panic(err)
+	}
+	return is
+}
+
+// recount renumbers an object, or a list and its items.
+func recount(obj runtime.Object, err error) error {
+	if err != nil {
+		return err
+	}
+	version := meta.NewAccessor()
+	one := func(obj runtime.Object) error {
+		is, err := version.ResourceVersion(obj)
+		if err != nil {
+			return err
+		}
+		return version.SetResourceVersion(obj, narrow(is))
+	}
+	if meta.IsListType(obj) {
+		if err := meta.EachListItem(obj, one); err != nil {
+			return err
+		}
+	}
+	return one(obj)
+}
+
+func (c single) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	return recount(out, c.Interface.Create(ctx, key, obj, out, ttl))
+}
+
+func (c single) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool, pre *apistorage.Preconditions, update apistorage.UpdateFunc, cached runtime.Object) error {
+	return recount(out, c.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, pre, update, cached))
+}
+
+func (c single) GetList(ctx context.Context, key string, opts apistorage.ListOptions, list runtime.Object) error {
+	opts.ResourceVersion = wide(opts.ResourceVersion)
+	opts.Predicate.Continue = retold(opts.Predicate.Continue, key, wide)
+	if err := recount(list, c.Interface.GetList(ctx, key, opts, list)); err != nil {
+		return err
+	}
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	m.SetContinue(retold(m.GetContinue(), key, narrow))
+	return nil
+}
+
 // raw returns what the engine holds under one of the reference's keys, nil if nothing.
 func (s *subject) raw(t testing.TB, key string) []byte {
 	t.Helper()
@@ -159,7 +257,7 @@ func (s *subject) compact(ctx context.Context, t *testing.T, version string) {
 		err = s.engine.(kv.Compactor).Compact(ctx, kv.Revision(rev))
 	}
 	if _, newest := s.engine.Revisions(); err == nil && onEtcd {
-		_, err = s.engine.Read(ctx, kv.Exactly(newest+1))
+		_, err = s.engine.Read(ctx, kv.Exactly(newest+1<<7))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ var trials = []trial{
 		storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass(ctx, t, s)
 	}},
 	{"RunTestList", beside, func(ctx context.Context, t *testing.T, s *subject) {
-		storagetesting.RunTestList(ctx, t, s, s.compact, false, nil)
+		storagetesting.RunTestList(ctx, t, s.singly(s), s.compactSingly, false, nil)
 	}},
 	{"RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError/codec", alone, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(ctx, t, s, s.codec.failing.Store)
@@ -94,7 +94,7 @@ var trials = []trial{
 		storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, s)
 	}},
 	{"RunTestConsistentList", beside, func(ctx context.Context, t *testing.T, s *subject) {
-		storagetesting.RunTestConsistentList(ctx, t, s, s.advance, false, true, false)
+		storagetesting.RunTestConsistentList(ctx, t, s.singly(s), s.advance, false, true, false)
 	}},
 	{"RunTestGetListNonRecursive", beside, func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestGetListNonRecursive(ctx, t, s.advance, s)

@@ -136,7 +136,7 @@ func TestCompactionBehindTheBackOfAReplica(t *testing.T) {
 	well.commit(kv.Txn{Ops: []kv.Op{kv.Delete(ns + "passing")}})
 	well.put(a, "during")
 	at := well.put(ns+"c", "last")
-	if _, err := raw(t, m.URL).Compact(t.Context(), int64(at)); err != nil {
+	if _, err := raw(t, m.URL).Compact(t.Context(), revisionIn(at)); err != nil {
 		t.Fatal(err)
 	}
 	p.Heal()

@@ -172,7 +172,7 @@ func TestRevisionsOfOthersKeepNobodyWaiting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs := kv.Revision(r.Header.Revision)
+		theirs := revisionOf(r.Header.Revision)
 		switch i % 4 {
 		case 0:
 			if got := s.read(kv.Latest).Revision(); got >= theirs {
@@ -265,7 +265,7 @@ func TestCompactionIsNoticed(t *testing.T) {
 	other.put(a, "1")
 	rev := other.put(a, "2")
 	other.put(a, "3")
-	if _, err := raw(t, m.URL).Compact(t.Context(), int64(rev)); err != nil {
+	if _, err := raw(t, m.URL).Compact(t.Context(), revisionIn(rev)); err != nil {
 		t.Fatal(err)
 	}
 	other.holds(other.read(kv.Exactly(rev-1)), a, "1")
@@ -295,7 +295,7 @@ func TestOneReplicaCutsHistory(t *testing.T) {
 	})
 	opts.CompactEvery = -1
 	eventually(t, "etcd has forgotten", func() bool {
-		_, err := raw(t, m.URL).Get(t.Context(), "a", clientv3.WithRev(int64(old)-1))
+		_, err := raw(t, m.URL).Get(t.Context(), "a", clientv3.WithRev(revisionIn(old)-1))
 		return errors.Is(err, rpctypes.ErrCompacted)
 	})
 	if oldest, _ := subjectOn(t, opts).Revisions(); oldest != old {

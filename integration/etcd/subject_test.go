@@ -239,3 +239,9 @@ func (l *ledger) judge(t testing.TB, s *subject) {
 		t.Error("nothing was written")
 	}
 }
+
+// revisionIn is the revision of etcd's that a revision is part of, in a store that was not restored.
+func revisionIn(rev kv.Revision) int64 { return int64(rev >> 7) }
+
+// revisionOf is the last revision that is part of one of etcd's.
+func revisionOf(theirs int64) kv.Revision { return kv.Revision(theirs+1)<<7 - 1 }

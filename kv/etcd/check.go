@@ -40,6 +40,17 @@ func (e *Engine) checkCluster(h *pb.ResponseHeader) error {
 	return nil
 }
 
+// answered notes that etcd has judged a transaction, and whether something was written. It stops the engine
+// if that was another etcd.
+func (e *Engine) answered(h *pb.ResponseHeader, wrote bool) error {
+	if err := e.checkCluster(h); err != nil {
+		e.stop(err)
+		return err
+	}
+	e.health.wrote(wrote)
+	return nil
+}
+
 // check returns what is wrong with the head of an answer that is the newest there is, when known was known before
 // it was asked for.
 func (e *Engine) check(h *pb.ResponseHeader, known kv.Revision) error {

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/peer"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -177,20 +175,16 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 		return kv.Committed{}, true, c.nothing(err)
 	}
 	request := p.request(c.e.in, s)
-	if problem := fits(request); problem != "" {
+	size, problem := fits(request)
+	if problem != "" {
 		return kv.Committed{}, true, &kv.Error{Op: "commit", Kind: kv.ErrTooLarge, Err: errors.New(problem)}
 	}
-	var at peer.Peer
-	r, err := c.e.kv.Txn(withLeader(c.ctx), request, patient, grpc.Peer(&at))
-	if err != nil {
-		return c.explain(err, at.Addr != nil)
-	}
-	if err := c.e.checkCluster(r.GetHeader()); err != nil {
-		c.e.stop(err)
-		return kv.Committed{}, true, inDoubt(err)
-	}
-	c.e.health.wrote(p.writes())
+	r, sent, err := c.e.groups.txn(c.ctx, request, size, c.ticket.done)
 	switch {
+	case err != nil:
+		return c.explain(err, sent)
+	case r == nil:
+		return c.ticket.committed, true, nil
 	case !r.GetSucceeded():
 		return c.conflict(p, r)
 	case !p.writes():
@@ -269,24 +263,24 @@ func (c *attempts) nothing(err error) error {
 // conflict answers for conditions that did not hold, once what they lost to can be read.
 func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over bool, err error) {
 	var first *kv.Error
-	lostTo := kv.Absent
+	lostTo, have := int64(never), int64(never) // etcd's revisions
 	for i, cond := range p.conditions {
-		have := kv.Absent
+		at := int64(never)
 		if kvs := r.GetResponses()[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
-			have = c.e.in.ours(kvs[0].GetModRevision())
+			at = kvs[0].GetModRevision()
 		}
 		// The answer rests on the conditions that hold, too, up to the first that does not.
-		if lostTo = max(lostTo, have); have == kv.Absent {
-			lostTo = c.e.in.ours(r.GetHeader().GetRevision()) // the deletion's is not told
+		if lostTo = max(lostTo, at); at == never {
+			lostTo = r.GetHeader().GetRevision() // the deletion's is not told
 		}
-		if have == cond.At {
-			continue
-		}
-		if first == nil && i < len(c.txn.Conditions) {
-			first = &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Have: have, Kind: kv.ErrConflict}
+		if at != c.e.in.theirs(cond.At) && first == nil && i < len(c.txn.Conditions) {
+			first, have = &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Kind: kv.ErrConflict}, at
 		}
 	}
-	err = c.e.reach(c.ctx, lostTo)
+	err = c.e.reach(c.ctx, c.e.in.ours(lostTo))
+	if first != nil && have != never {
+		first.Have = c.e.revisionAfter(first.Key, have)
+	}
 	switch {
 	case c.ticket.seen(): // an attempt before this one was made after all
 		return c.ticket.committed, true, nil

@@ -79,21 +79,21 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 		if err != nil {
 			return false, err
 		}
-		var at, floor kv.Revision
+		at, floor := int64(never), kv.Absent
 		for _, have := range r.GetKvs() {
 			was, err := decode(have.GetValue())
 			if err != nil {
 				return false, &UnreadableError{string(have.GetKey()), err}
 			}
 			c := cursor{rest: was.value}
-			at, floor = e.in.ours(have.GetModRevision()), kv.Revision(c.uvarint())
+			at, floor = have.GetModRevision(), kv.Revision(c.uvarint())
 		}
 		if floor >= rev {
 			return false, e.reach(ctx, e.in.ours(r.GetHeader().GetRevision()))
 		}
 		said := envelope{id: id{e.replica, 0}, time: e.now(), author: encodeAuthor(floorer), value: binary.AppendUvarint(nil, uint64(rev))}
 		set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
-			Compare: []*pb.Compare{atRevision(e.in.in(floorKey), e.in.theirs(at))},
+			Compare: []*pb.Compare{atRevision(e.in.in(floorKey), at)},
 			Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: e.in.in(floorKey), Value: said.encode()})},
 		}, patient)
 		if err != nil {

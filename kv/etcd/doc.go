@@ -3,8 +3,8 @@
 //
 // # Who does what
 //
-// etcd decides and keeps; the index (package mvcc) answers. A commit is one etcd transaction, and its
-// revision is etcd's. The engine learns of commits, its own and others', from one watch of its
+// etcd decides and keeps; the index (package mvcc) answers. A commit is one etcd transaction, or one of
+// several within one. The engine learns of commits, its own and others', from one watch of its
 // prefix, and applies them to an index in memory, from which everything is read, listed and watched.
 //
 //	Commit ──▶ etcd ──▶ watch ──▶ index ──▶ Read, Watch
@@ -13,6 +13,13 @@
 //
 // Opening is the same watch, from revision 1. If that much history is compacted, the keys are
 // read in pages as they were at the compacted revision, and watched from there.
+//
+// # Revisions
+//
+// What commits come while one transaction is on its way to etcd are sent together in the next, as transactions within it, if
+// none changes what another looks at or changes: one request and one revision of etcd's for up to 32. Each is judged by
+// itself, and has a revision of its own: a revision of etcd's is 128 of the store's, of which a commit that is alone has the
+// last, and others of the same transaction those before. So revisions have gaps.
 //
 // # What is promised where
 //
@@ -82,19 +89,20 @@
 //
 // An envelope is (numbers of fixed size big-endian; u is a uvarint; a text is its length, u, and its bytes):
 //
-//	┌────────┬───────┬────────────┬───────────┬────────┬────────────┬──────────────────────────────────────┬───────┐
-//	│ format │ flags │ replica, 8 │ number, u │ time,8 │ expires, 8 │ user, manager, verb, subresource: 4 texts │ value │
-//	└────────┴───────┴────────────┴───────────┴────────┴────────────┴──────────────────────────────────────┴───────┘
+//	┌────────┬───────┬───────────┬─────────┬────────────┬───────────┬────────┬────────────┬───────────────────────────────────────────┬───────┐
+//	│ format │ flags │ behind, 1 │ born, 1 │ replica, 8 │ number, u │ time,8 │ expires, 8 │ user, manager, verb, subresource: 4 texts │ value │
+//	└────────┴───────┴───────────┴─────────┴────────────┴───────────┴────────┴────────────┴───────────────────────────────────────────┴───────┘
 //
-// The format is 1. Bit 0 of flags says that there is a time of expiry; without it that field is not
-// there. Times are nanoseconds since 1970. Replica and number name the commit. etcd keeps the revision and the revision
-// at which a key was made; where there is an origin, less by what that says.
+// The format is 1. Flags say which fields are there: bit 0 the time of expiry, bit 1 how many commits of the same transaction
+// are behind this one, bit 2 how many were behind the one that made the key. Times are nanoseconds since 1970. Replica
+// and number name the commit. etcd keeps the revision and the revision at which a key was made: r of etcd's is
+// 128 (r+1) - 1 of the store's, less by what is behind and, where there is an origin, more by what that says.
 package etcd
 
 // For whoever changes this package.
 //
 // One goroutine, [Engine.follow], writes to the index. It alone uses the reader and moves the floor
-// of the index. One more sends requests for progress on its stream, one looks after etcd's health
+// of the index. One more sends groups of commits while there are any, one sends requests for progress on its stream, one looks after etcd's health
 // and compaction, one asks for revisions while somebody wants to know.
 //
 // What is not known for certain is never answered as refused: see fault.go for what is certain.

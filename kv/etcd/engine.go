@@ -19,6 +19,7 @@ type Engine struct {
 	index  *mvcc.Index
 	leases *leases
 	asker  asker
+	groups grouper
 	health health
 
 	client *clientv3.Client

@@ -11,7 +11,17 @@ import (
 // envelopeFormat is the format of the envelopes that are written, the only one there is.
 const envelopeFormat = 1
 
-const hasExpiry = 1 << 0 // in an envelope's flags
+// The flags of an envelope.
+const (
+	hasExpiry = 1 << iota // there is a time of expiry
+	hasBehind             // it says how many commits are behind this one
+	hasBorn               // and how many were behind the one that made the key
+
+	knownFlags = hasExpiry | hasBehind | hasBorn
+)
+
+// behindAt is where in an envelope it says how many commits are behind, if it does.
+const behindAt = 2
 
 // An id names a commit: the replica that made it, and its number there. No two are the same.
 type id struct {
@@ -21,6 +31,9 @@ type id struct {
 
 // An envelope is what the engine keeps with a value, since etcd does not.
 type envelope struct {
+	grouped bool  // it is written how many commits are behind this one
+	behind  uint8 // of those that are one transaction of etcd's
+	born    uint8 // the same of the commit that made the key; 0 if it is this one
 	id      id
 	time    kv.Instant
 	expires kv.Instant // zero if it does not
@@ -30,12 +43,24 @@ type envelope struct {
 
 // encode returns e as it is stored.
 func (e envelope) encode() []byte {
-	b := make([]byte, 0, 2+8+binary.MaxVarintLen64+8+8+len(e.author)+len(e.value))
+	b := make([]byte, 0, 4+8+binary.MaxVarintLen64+8+8+len(e.author)+len(e.value))
 	var flags byte
 	if !e.expires.IsZero() {
 		flags |= hasExpiry
 	}
+	if e.grouped {
+		flags |= hasBehind
+	}
+	if e.born != 0 {
+		flags |= hasBorn
+	}
 	b = append(b, envelopeFormat, flags)
+	if e.grouped {
+		b = append(b, e.behind)
+	}
+	if e.born != 0 {
+		b = append(b, e.born)
+	}
 	b = binary.BigEndian.AppendUint64(b, e.id.replica)
 	b = binary.AppendUvarint(b, e.id.number)
 	b = binary.BigEndian.AppendUint64(b, uint64(e.time))
@@ -73,10 +98,18 @@ func decode(b []byte) (envelope, error) {
 		return envelope{}, errShort
 	case format != envelopeFormat:
 		return envelope{}, fmt.Errorf("its format is %d, and this pawl knows only format %d", format, envelopeFormat)
-	case flags&^hasExpiry != 0:
+	case flags&^knownFlags != 0:
 		return envelope{}, fmt.Errorf("its flags are %#x, and this pawl does not know them all", flags)
 	}
-	e := envelope{id: id{replica: r.fixed(), number: r.uvarint()}, time: kv.Instant(r.fixed())}
+	var e envelope
+	if e.grouped = flags&hasBehind != 0; e.grouped {
+		e.behind = r.byte()
+	}
+	if flags&hasBorn != 0 {
+		e.born = r.byte()
+	}
+	e.id = id{replica: r.fixed(), number: r.uvarint()}
+	e.time = kv.Instant(r.fixed())
 	if flags&hasExpiry != 0 {
 		e.expires = kv.Instant(r.fixed())
 	}

@@ -23,14 +23,14 @@ type follower struct {
 	// Only follow uses these.
 	reader  reader
 	next    kv.Revision // that is to be told
-	load    kv.Revision // at which everything is to be read before that; Absent if nothing is
+	load    int64       // etcd's revision at which everything is to be read before that; never if nothing is
 	witness witness
 }
 
 // A witness is a commit that was seen. If etcd tells it differently later, it tells another history.
 type witness struct {
 	key      []byte // that it put; nil if none was seen yet
-	revision kv.Revision
+	revision int64  // etcd's
 	id       id
 }
 
@@ -51,7 +51,7 @@ func (e *Engine) want(rev kv.Revision) {
 func (e *Engine) waiting() bool { return kv.Revision(e.follows.wanted.Load()) > e.mark.revision() }
 
 // A compactedError says that the watch needs history that is gone.
-type compactedError struct{ oldest kv.Revision }
+type compactedError struct{ oldest int64 }
 
 func (e *compactedError) Error() string {
 	return fmt.Sprintf("its history before revision %d is gone", e.oldest)
@@ -87,12 +87,12 @@ func (e *Engine) follow() {
 // advance reads everything, if there is need to, or else what happens since.
 func (e *Engine) advance(ctx context.Context) error {
 	f := &e.follows
-	if f.load == kv.Absent {
+	if f.load == never {
 		return e.tail(ctx)
 	}
 	err := e.load(ctx, f.load)
 	if err == nil || says(err, errCompacted) { // then a watch says what can be read
-		f.load = kv.Absent
+		f.load = never
 		return nil
 	}
 	return err
@@ -136,7 +136,7 @@ func (e *Engine) receive(stream grpc.BidiStreamingClient[pb.WatchRequest, pb.Wat
 		}
 		switch {
 		case r.GetCompactRevision() != 0:
-			return &compactedError{e.in.ours(r.GetCompactRevision())}
+			return &compactedError{r.GetCompactRevision()}
 		case r.GetCanceled():
 			return fmt.Errorf("etcd ended the watch: %s", r.GetCancelReason())
 		case r.GetCreated():
@@ -181,7 +181,7 @@ func (e *Engine) publish(events []*mvccpb.Event) error {
 		}
 	}
 	f.last.Store(int64(f.reader.last))
-	newest := deeds[len(deeds)-1].revision
+	newest := e.in.ours(events[len(events)-1].GetKv().GetModRevision())
 	e.publishing.Lock()
 	if len(versions) > 0 {
 		e.index.Publish(e.opts.Clock.Now(), max(versions[len(versions)-1].Revision, e.newest()), versions)
@@ -222,7 +222,7 @@ func (e *Engine) progress(rev kv.Revision) {
 func (e *Engine) testify(events []*mvccpb.Event, d deed) {
 	last := events[len(events)-1]
 	if d.id != (id{}) && last.GetType() == mvccpb.Event_PUT {
-		e.follows.witness = witness{last.GetKv().GetKey(), d.revision, d.id}
+		e.follows.witness = witness{last.GetKv().GetKey(), last.GetKv().GetModRevision(), d.id}
 	}
 }
 
@@ -237,7 +237,7 @@ func (e *Engine) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, questionMax)
 	defer cancel()
 	known := e.mark.revision()
-	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: e.in.theirs(w.revision)}, patient)
+	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: w.revision}, patient)
 	switch {
 	case says(err, errCompacted):
 		_, err := e.question()
@@ -251,7 +251,7 @@ func (e *Engine) confirm(ctx context.Context) error {
 	if err := e.check(r.GetHeader(), known); err != nil {
 		return err
 	}
-	if len(r.GetKvs()) == 1 && e.in.ours(r.GetKvs()[0].GetModRevision()) == w.revision {
+	if len(r.GetKvs()) == 1 && r.GetKvs()[0].GetModRevision() == w.revision {
 		if have, err := decode(r.GetKvs()[0].GetValue()); err == nil && have.id == w.id {
 			return nil
 		}

@@ -13,7 +13,11 @@ type keyspace struct {
 	root  string      // ends in '/'
 	end   string      // the first key behind all that begin with root
 	ahead kv.Revision // how far the store's revisions are ahead of etcd's; see origin
+	wide  uint        // bits of a revision that tell commits apart which are one transaction of etcd's; see group
 }
+
+// placeBits is wide enough for all commits of a group.
+const placeBits = 7
 
 // The engine's own keys: no key of a store has an empty space.
 const (
@@ -25,7 +29,7 @@ const (
 
 func newKeyspace(prefix string) keyspace {
 	root := strings.TrimRight(prefix, "/") + "/kv/"
-	return keyspace{root: root, end: clientv3.GetPrefixRangeEnd(root)}
+	return keyspace{root: root, end: clientv3.GetPrefixRangeEnd(root), wide: placeBits}
 }
 
 // whole returns where all keys are, the store's and what is kept beside it.
@@ -49,12 +53,20 @@ func (k keyspace) in(key string) []byte {
 // out returns what in was given.
 func (k keyspace) out(b []byte) []byte { return b[min(len(k.root), len(b)):] }
 
-// ours returns what the store calls a revision of etcd's.
+// ours returns what the store calls a revision of etcd's: the last of those that it may know it by.
 func (k keyspace) ours(rev int64) kv.Revision {
 	if rev == never {
 		return kv.Absent
 	}
-	return kv.Revision(rev) + k.ahead
+	return kv.Revision(rev+1)<<k.wide - 1 + k.ahead
+}
+
+// behind returns how many more revisions the store may know by the revision of etcd's that rev is part of.
+func (k keyspace) behind(rev kv.Revision) uint8 {
+	if rev <= k.ahead {
+		return 0
+	}
+	return uint8(k.ours(k.theirs(rev)) - rev)
 }
 
 // theirs returns what etcd calls a revision of the store's. One from before all that the store can name is -1, at
@@ -66,7 +78,7 @@ func (k keyspace) theirs(rev kv.Revision) int64 {
 	case rev <= k.ahead:
 		return -1
 	}
-	return int64(rev - k.ahead)
+	return max(int64((rev-k.ahead)>>k.wide), emptyRevision)
 }
 
 // first returns the revision that a store begins with, before anything is written.

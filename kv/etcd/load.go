@@ -20,7 +20,7 @@ const (
 
 // load reads the state at a revision, the oldest that etcd can tell, in place of all that was known. The watch goes
 // on behind it.
-func (e *Engine) load(ctx context.Context, at kv.Revision) error {
+func (e *Engine) load(ctx context.Context, at int64) error {
 	f := &e.follows
 	if _, newest := e.index.Revisions(); newest > e.in.first() {
 		e.opts.Logger.Warn("kv/etcd: etcd has forgotten what is still needed: everything is read anew, and watches end", "from", newest, "to", at)
@@ -41,14 +41,15 @@ func (e *Engine) load(ctx context.Context, at kv.Revision) error {
 		return &ReplacedError{"the mark of the backup that it was restored from is gone"}
 	}
 	neverBack(all, e.in.ours(f.reader.origin))
+	shown := e.in.ours(at)
 	e.publishing.Lock()
-	e.index.Restart(mvcc.Base{Revision: at, Floor: at, Versions: slices.Values(all)})
+	e.index.Restart(mvcc.Base{Revision: shown, Floor: shown, Versions: slices.Values(all)})
 	e.publishing.Unlock()
-	f.next = at + 1
+	f.next = shown + 1
 	f.last.Store(int64(f.reader.last))
 	f.witness = witness{}
 	e.obeyFloor()
-	e.mark.move(at)
+	e.mark.move(shown)
 	return nil
 }
 
@@ -67,10 +68,10 @@ func neverBack(all []*kv.Version, restored kv.Revision) {
 }
 
 // pages calls f with every key at a revision, in order.
-func (e *Engine) pages(ctx context.Context, at kv.Revision, f func(*mvccpb.KeyValue) error) error {
+func (e *Engine) pages(ctx context.Context, at int64, f func(*mvccpb.KeyValue) error) error {
 	from, limit := []byte(e.in.root), int64(pageFirst)
 	for {
-		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: from, RangeEnd: []byte(e.in.end), Revision: e.in.theirs(at), Limit: limit}, patient)
+		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: from, RangeEnd: []byte(e.in.end), Revision: at, Limit: limit}, patient)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 )
 
 // emptyRevision is the revision of an etcd that has never been written.
-const emptyRevision kv.Revision = 1
+const emptyRevision = 1
 
 // DefaultPrefix is under which keys are kept if nothing else is said.
 const DefaultPrefix = "/pawl"
@@ -153,7 +153,7 @@ func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
 	conn := client.ActiveConnection()
 	e := &Engine{
 		opts: opts, in: newKeyspace(opts.Prefix), replica: replica, client: client,
-		index:    mvcc.New(opts.history(), mvcc.Base{Revision: emptyRevision, Floor: emptyRevision}),
+		index:    mvcc.New(opts.history(), mvcc.Base{Revision: 1, Floor: 1}), // until it has settled
 		kv:       pb.NewKVClient(conn),
 		lease:    pb.NewLeaseClient(conn),
 		watch:    pb.NewWatchClient(conn),
@@ -164,6 +164,7 @@ func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.asker.ask = e.question
+	e.groups = grouper{send: e.kv.Txn, answered: e.answered, ctx: e.ctx, over: e.over, run: e.runs.Go, patience: opts.Patience}
 	e.leases = newLeases(time.Now, e.grant)
 	e.follows.kick = make(chan struct{}, 1)
 	e.follows.reader = reader{in: e.in, current: func(key string) *kv.Version { return e.index.Newest().Get(key) }}

@@ -110,14 +110,13 @@ func (e *Engine) trySettle(ctx context.Context) error {
 		return err
 	}
 	e.in.ahead = o.ahead
-	e.index.Restart(mvcc.Base{Revision: e.in.first(), Floor: e.in.first()})
-	e.mark.move(e.in.first())
+	e.index = mvcc.New(e.opts.history(), mvcc.Base{Revision: e.in.ours(emptyRevision), Floor: e.in.first()})
+	e.mark.move(e.in.ours(emptyRevision))
 	f := &e.follows
-	f.next = e.in.first() + 1
+	f.next = e.in.ours(emptyRevision) + 1
 	f.reader.in, f.reader.origin, f.reader.settled = e.in, o.at, r.GetHeader().GetRevision()
 	if o.at != never { // what the restore put there is a state, without a history
-		f.next = e.in.ours(o.at)
-		f.load = f.next
+		f.next, f.load = e.in.ours(o.at), o.at
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func revisionOf(v *kv.Version) kv.Revision {
 type change struct {
 	op   kv.Op
 	was  *kv.Version // as far as it matters
+	born kv.Revision // at which the key was made that is put anew, as far as is seen; Absent if it is made now
 	lost bool        // it deletes nothing
 }
 
@@ -94,6 +95,9 @@ func makePlan(txn kv.Txn, seen kv.Snapshot) plan {
 				p.conditions = append(p.conditions, kv.Condition{Key: op.Key, At: revisionOf(c.was)})
 			}
 			c.lost = op.Delete && c.was == nil
+		}
+		if there := seen.Get(op.Key); there != nil {
+			c.born = there.Created
 		}
 		p.deletes = p.deletes || op.Delete && !c.lost
 		if op.Expiry.Kind == kv.After {
@@ -155,7 +159,7 @@ func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
 		}
 	}
 	if p.deletes {
-		e := envelope{id: s.id, time: s.time, author: s.author}
+		e := envelope{grouped: true, id: s.id, time: s.time, author: s.author}
 		r.Success = append(r.Success, putting(&pb.PutRequest{Key: in.in(deletedKey), Value: e.encode()}))
 	}
 	return r
@@ -163,7 +167,7 @@ func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
 
 // put returns what puts the change's value.
 func (c change) put(in keyspace, s signature) *pb.PutRequest {
-	e := envelope{id: s.id, time: s.time, author: s.author, value: c.op.Value}
+	e := envelope{grouped: true, born: in.behind(c.born), id: s.id, time: s.time, author: s.author, value: c.op.Value}
 	put := &pb.PutRequest{Key: in.in(c.op.Key)}
 	switch {
 	case c.op.Expiry.Kind == kv.After:
@@ -192,15 +196,15 @@ func atRevision(key []byte, at int64) *pb.Compare {
 	}
 }
 
-// fits says what is too much for one commit, "" if nothing is.
-func fits(r *pb.TxnRequest) string {
+// fits says what is too much for one commit, "" if nothing is, and how many bytes it takes.
+func fits(r *pb.TxnRequest) (size int, problem string) {
 	if n := len(r.Success); n > MaxOps {
-		return fmt.Sprintf("the commit makes %d changes, and etcd takes at most %d: make several of it", n, MaxOps)
+		return 0, fmt.Sprintf("the commit makes %d changes, and etcd takes at most %d: make several of it", n, MaxOps)
 	}
 	if n := len(r.Compare); n > MaxOps {
-		return fmt.Sprintf("the commit rests on %d conditions, and etcd takes at most %d: make several of it", n, MaxOps)
+		return 0, fmt.Sprintf("the commit rests on %d conditions, and etcd takes at most %d: make several of it", n, MaxOps)
 	}
-	size := reserved
+	size = reserved
 	for _, c := range r.Compare {
 		size += 2 * (len(c.Key) + framing)
 	}
@@ -212,7 +216,7 @@ func fits(r *pb.TxnRequest) string {
 		}
 	}
 	if size > MaxBytes {
-		return fmt.Sprintf("the commit comes to %d bytes, and etcd takes at most %d: make several of it, or smaller objects", size, MaxBytes)
+		return size, fmt.Sprintf("the commit comes to %d bytes, and etcd takes at most %d: make several of it, or smaller objects", size, MaxBytes)
 	}
-	return ""
+	return size, ""
 }

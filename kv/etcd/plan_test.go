@@ -124,7 +124,7 @@ func TestWhatEtcdIsAskedToDo(t *testing.T) {
 			`if a at 5; if c at 0; put b "1"`},
 	} {
 		p := makePlan(k.txn, seen())
-		r := p.request(newKeyspace("/p/"), signature{id: id{1, 2}, time: 100, author: encodeAuthor(ada), leases: map[time.Duration]int64{50: 77}})
+		r := p.request(narrow("/p/"), signature{id: id{1, 2}, time: 100, author: encodeAuthor(ada), leases: map[time.Duration]int64{50: 77}})
 		if got := short.Replace(told(r)); got != k.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", k.name, got, k.want)
 		}
@@ -159,7 +159,7 @@ func TestWhatIsTooMuchForOneCommit(t *testing.T) {
 		{"as many bytes as etcd takes", kv.Txn{Ops: put(1, MaxBytes-1<<10)}, ""},
 		{"more of them", kv.Txn{Ops: put(2, MaxBytes/2)}, "bytes"},
 	} {
-		got := fits(makePlan(k.txn, seen()).request(newKeyspace("/p"), signature{author: encodeAuthor(ada)}))
+		_, got := fits(makePlan(k.txn, seen()).request(narrow("/p"), signature{author: encodeAuthor(ada)}))
 		if (got == "") != (k.want == "") || !strings.Contains(got, k.want) {
 			t.Errorf("%s: %q, want %q", k.name, got, k.want)
 		}

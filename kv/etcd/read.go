@@ -52,9 +52,23 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Reason }
 
-// deeds returns the commits that events are of: the events of one revision are one commit.
+// A happening is an event, and the envelope that it brings.
+type happening struct {
+	*mvccpb.Event
+	envelope
+}
+
+// deeds returns the commits that events are of.
 func (r *reader) deeds(events []*mvccpb.Event) ([]deed, error) {
-	var all []deed
+	all := make([]happening, len(events))
+	for i, e := range events {
+		brings, err := r.open(e)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = happening{e, brings}
+	}
+	var deeds []deed
 	var fresh map[string]*kv.Version // what keys were made of by the deeds before
 	was := func(key string) *kv.Version {
 		if v, changed := fresh[key]; changed {
@@ -62,18 +76,12 @@ func (r *reader) deeds(events []*mvccpb.Event) ([]deed, error) {
 		}
 		return r.current(key)
 	}
-	for len(events) > 0 {
-		n := 1
-		for n < len(events) && events[n].GetKv().GetModRevision() == events[0].GetKv().GetModRevision() {
-			n++
-		}
-		d, err := r.deed(events[:n], was)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-		if events = events[n:]; len(events) == 0 {
-			break
+	for {
+		n := oneDeed(all)
+		d := r.deed(all[:n], was)
+		deeds = append(deeds, d)
+		if all = all[n:]; len(all) == 0 {
+			return deeds, nil
 		}
 		if fresh == nil {
 			fresh = map[string]*kv.Version{}
@@ -85,52 +93,72 @@ func (r *reader) deeds(events []*mvccpb.Event) ([]deed, error) {
 			}
 		}
 	}
-	return all, nil
+}
+
+// oneDeed returns how many of the first events are of one commit: those of one revision of etcd's that nobody else
+// signed. A deletion is not signed, and is of the commit that signs next: each that deletes signs last.
+func oneDeed(all []happening) int {
+	var by id
+	n := 0
+	for i, h := range all {
+		if h.GetKv().GetModRevision() != all[0].GetKv().GetModRevision() {
+			break
+		}
+		if h.id != (id{}) {
+			if by != (id{}) && h.id != by {
+				return n
+			}
+			by = h.id
+		} else if by != (id{}) {
+			continue
+		}
+		n = i + 1
+	}
+	return n
 }
 
 // deed returns the commit that events are of, which may be without versions.
-func (r *reader) deed(events []*mvccpb.Event, was func(string) *kv.Version) (deed, error) {
+func (r *reader) deed(events []happening, was func(string) *kv.Version) deed {
 	d := deed{revision: r.in.ours(events[0].GetKv().GetModRevision())}
 	author := unique.Make(Expirer)
-	puts := make([]envelope, len(events))
-	for i, e := range events {
-		var err error
-		if puts[i], err = r.open(e); err != nil {
-			return deed{}, err
-		}
-		if p := puts[i]; p.id != (id{}) && d.id == (id{}) {
-			d.id, author = p.id, r.author(p.author)
-			r.last = max(r.last, p.time)
+	for _, h := range events {
+		if h.id != (id{}) {
+			d.id, d.revision, author = h.id, d.revision-kv.Revision(h.behind), r.author(h.author)
+			r.last = max(r.last, h.time)
+			break
 		}
 	}
 	if d.id == (id{}) {
 		r.lapse(events, was)
 	}
 	d.versions = make([]*kv.Version, 0, len(events))
-	for i, e := range events {
-		name := r.in.out(e.GetKv().GetKey())
+	for _, h := range events {
+		name := r.in.out(h.GetKv().GetKey())
 		if own(name) {
 			continue
 		}
 		v := &kv.Version{Revision: d.revision, Time: r.last, Author: author}
 		before := was(string(name))
-		if before != nil {
-			v.Key = before.Key // so that versions of one key share it
-		} else {
+		switch {
+		case before != nil:
+			v.Key, v.Created = before.Key, before.Created // versions of one key share it
+		case h.GetKv().GetCreateRevision() != h.GetKv().GetModRevision():
+			v.Created = r.in.ours(h.GetKv().GetCreateRevision()) - kv.Revision(h.born)
+		}
+		if v.Key == "" {
 			v.Key = string(name)
 		}
-		if e.GetType() == mvccpb.Event_DELETE {
+		if h.GetType() == mvccpb.Event_DELETE {
 			v.Deleted = true
-			if before != nil {
-				v.Created = before.Created
-			}
 		} else {
-			v.Created = r.in.ours(e.GetKv().GetCreateRevision())
-			v.Value, v.Expires = puts[i].value, puts[i].expires
+			v.Value, v.Expires = h.value, h.expires
+			if h.GetKv().GetCreateRevision() == h.GetKv().GetModRevision() {
+				v.Created = d.revision
+			}
 		}
 		d.versions = append(d.versions, v)
 	}
-	return d, nil
+	return d
 }
 
 // open returns the envelope that an event brings, an empty one if it brings none.
@@ -172,7 +200,7 @@ func (r *reader) envelope(have *mvccpb.KeyValue) (envelope, error) {
 }
 
 // lapse notes the time of deletions that nobody signed: a lease's, so their time has come.
-func (r *reader) lapse(events []*mvccpb.Event, was func(string) *kv.Version) {
+func (r *reader) lapse(events []happening, was func(string) *kv.Version) {
 	for _, e := range events {
 		if v := was(string(r.in.out(e.GetKv().GetKey()))); v != nil {
 			r.last = max(r.last, v.Expires)
@@ -204,9 +232,13 @@ func (r *reader) version(have *mvccpb.KeyValue) (*kv.Version, error) {
 	if own(name) {
 		return nil, nil
 	}
+	rev := r.in.ours(have.GetModRevision()) - kv.Revision(e.behind)
+	created := rev
+	if have.GetCreateRevision() != have.GetModRevision() {
+		created = r.in.ours(have.GetCreateRevision()) - kv.Revision(e.born)
+	}
 	return &kv.Version{
-		Key: string(name), Value: e.value,
-		Revision: r.in.ours(have.GetModRevision()), Created: r.in.ours(have.GetCreateRevision()),
+		Key: string(name), Value: e.value, Revision: rev, Created: created,
 		Time: e.time, Expires: e.expires, Author: r.author(e.author),
 	}, nil
 }

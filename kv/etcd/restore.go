@@ -129,7 +129,7 @@ func (r *restore) begin(ctx context.Context, after kv.Revision) error {
 				return err
 			}
 		}
-		r.origin.ahead = after - min(after, kv.Revision(rev))
+		r.origin.ahead = after - min(after, r.in.ours(rev))
 		from, to := r.in.whole()
 		vacant := &pb.Compare{Key: from, RangeEnd: to, Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_Version{Version: 0}}
 		conditions := []*pb.Compare{vacant} // of no keys it is as of one that is not there

@@ -152,6 +152,14 @@ func (s *store) newest() kv.Revision {
 	return newest
 }
 
+// soon returns the revision that the third commit from now will have. Revisions may have gaps; where nobody else
+// writes these are all alike.
+func (s *store) soon() kv.Revision {
+	first := s.put(a, "1")
+	second := s.put(a, "2")
+	return second + 3*(second-first)
+}
+
 // holds fails the test unless key holds value in snap; "" means that it does not exist.
 func (s *store) holds(snap kv.Snapshot, key, value string) {
 	s.Helper()

@@ -1,0 +1,283 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// What a group holds at most. The first fits into what is wide enough for all commits of one, and leaves etcd's limit on changes to each commit.
+const (
+	groupCommits = 32
+	groupBytes   = 512 << 10
+	groupChanges = 16 // and conditions, of one commit; a larger one goes alone
+)
+
+// A grouper sends commits to etcd. What comes while one transaction is on its way waits for the next, which takes all that
+// have nothing to do with each other as transactions within one: one request, one answer, one revision of
+// etcd's for many commits. Each is judged by itself and, by its place there, has a revision of its own in the store. What has
+// something to do with another, or is large, is sent alone and at once.
+type grouper struct {
+	send     func(context.Context, *pb.TxnRequest, ...grpc.CallOption) (*pb.TxnResponse, error)
+	answered func(h *pb.ResponseHeader, wrote bool) error // is told of each answer, and may refuse it
+	ctx      context.Context                              // of what is sent for several
+	over     <-chan struct{}                              // closed when nothing will be seen any more
+	run      func(func())                                 // in the background
+	patience time.Duration                                // that a group has
+
+	mu      sync.Mutex // guards what follows
+	next    []*group   // that are gathered, to be sent one after another
+	queued  int        // parts of them
+	sending bool
+	enough  int           // queued parts that are waited for
+	ready   chan struct{} // closed when there are so many; nil if nobody waits
+}
+
+// A group is commits that are sent together.
+type group struct {
+	parts []*part
+	keys  map[string]bool // that they look at or change; true if one changes it
+	size  int
+}
+
+// A part is one commit of a group.
+type part struct {
+	request *pb.TxnRequest
+	size    int
+	done    chan struct{}   // closed when the rest is there; not if it was written, for then it will be seen
+	answer  *pb.TxnResponse // nil if it was seen
+	sent    bool            // it left this process, as far as is known
+	err     error
+}
+
+// errAlone is told to a part that has to be sent by itself: what etcd says against the group may be meant for another.
+var errAlone = errors.New("etcd refused it together with others")
+
+var errOver = errors.New("the engine was closed, or has stopped")
+
+// txn has etcd judge and do one transaction of so many bytes. There is no answer if it was seen to be done. Sent
+// says of an error whether the transaction left this process.
+func (g *grouper) txn(ctx context.Context, request *pb.TxnRequest, size int, seen <-chan struct{}) (answer *pb.TxnResponse, sent bool, err error) {
+	p := &part{request: request, size: size, done: make(chan struct{})}
+	if g.join(p) {
+		select {
+		case <-p.done:
+		case <-seen:
+			return nil, true, nil
+		case <-ctx.Done():
+			return nil, true, ctx.Err()
+		case <-g.over:
+			return nil, true, errOver
+		}
+		if !errors.Is(p.err, errAlone) {
+			return p.answer, p.sent, p.err
+		}
+	}
+	return g.alone(ctx, request)
+}
+
+// alone sends one transaction.
+func (g *grouper) alone(ctx context.Context, request *pb.TxnRequest) (*pb.TxnResponse, bool, error) {
+	var at peer.Peer
+	answer, err := g.send(withLeader(ctx), request, patient, grpc.Peer(&at))
+	if err == nil {
+		err = g.answered(answer.GetHeader(), wrote(request, answer))
+	}
+	return answer, at.Addr != nil, err
+}
+
+// wrote says whether a transaction, or one within it, changed something.
+func wrote(r *pb.TxnRequest, a *pb.TxnResponse) bool {
+	if !a.GetSucceeded() {
+		return false
+	}
+	for i, op := range r.Success {
+		if txn := op.GetRequestTxn(); txn == nil || wrote(txn, a.GetResponses()[i].GetResponseTxn()) {
+			return true
+		}
+	}
+	return false
+}
+
+// join adds p to the last group that is gathered, and sees that it is sent. It reports whether p can be sent with others.
+func (g *grouper) join(p *part) bool {
+	if len(p.request.Compare) > groupChanges || len(p.request.Success) > groupChanges || p.size > groupBytes/groupChanges {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.next); n == 0 || !g.next[n-1].roomFor(p) {
+		g.next = append(g.next, newGroup())
+	}
+	if !g.next[len(g.next)-1].add(p) {
+		return false
+	}
+	g.queued++
+	if !g.sending {
+		g.sending = true
+		g.run(g.sendAll)
+	}
+	if g.ready != nil && g.queued >= g.enough {
+		close(g.ready)
+		g.ready = nil
+	}
+	return true
+}
+
+// sendAll sends what is gathered until nothing is.
+func (g *grouper) sendAll() {
+	for {
+		g.mu.Lock()
+		if len(g.next) == 0 {
+			g.sending = false
+			g.mu.Unlock()
+			return
+		}
+		now := g.next[0]
+		g.next = g.next[1:]
+		g.queued -= len(now.parts)
+		g.mu.Unlock()
+		began := time.Now()
+		now.send(g)
+		if len(now.parts) > 1 {
+			g.gather(len(now.parts), time.Since(began)/4)
+		}
+	}
+}
+
+// gather waits a little for those who were just answered: many of them are back at once with their next commit, and share
+// a request with those who came meanwhile instead of having to wait for theirs.
+func (g *grouper) gather(answered int, atMost time.Duration) {
+	ready := make(chan struct{})
+	g.mu.Lock()
+	g.ready, g.enough = ready, min(g.queued+answered, groupCommits)
+	if g.queued >= g.enough {
+		g.ready = nil
+		close(ready)
+	}
+	g.mu.Unlock()
+	patience := time.NewTimer(atMost)
+	defer patience.Stop()
+	select {
+	case <-ready:
+	case <-patience.C:
+		g.mu.Lock()
+		g.ready = nil
+		g.mu.Unlock()
+	}
+}
+
+func newGroup() *group { return &group{keys: map[string]bool{}} }
+
+func (n *group) roomFor(p *part) bool {
+	return len(n.parts) < groupCommits && n.size+p.size <= groupBytes
+}
+
+// add makes p a part of the group unless it has something to do with another part: one changes
+// what the other looks at or changes.
+func (n *group) add(p *part) bool {
+	for key, changes := range touched(p.request) {
+		if changed, there := n.keys[string(key)]; there && (changes || changed) {
+			return false
+		}
+	}
+	for key, changes := range touched(p.request) {
+		n.keys[string(key)] = changes || n.keys[string(key)]
+	}
+	n.parts = append(n.parts, p)
+	n.size += p.size
+	return true
+}
+
+// touched yields the keys that a transaction looks at, and those that it changes, with true.
+func touched(r *pb.TxnRequest) iter.Seq2[[]byte, bool] {
+	return func(yield func([]byte, bool) bool) {
+		for _, c := range r.Compare {
+			if !yield(c.Key, false) {
+				return
+			}
+		}
+		for _, op := range r.Success {
+			key := op.GetRequestDeleteRange().GetKey()
+			if put := op.GetRequestPut(); put != nil {
+				key = put.Key
+			}
+			if !yield(key, true) {
+				return
+			}
+		}
+	}
+}
+
+// before writes into what a transaction puts how many commits are behind it.
+func before(r *pb.TxnRequest, others int) {
+	for _, op := range r.Success {
+		if put := op.GetRequestPut(); put != nil {
+			put.Value[behindAt] = uint8(others)
+		}
+	}
+}
+
+// send sends the group, and tells its parts what became of them.
+func (n *group) send(g *grouper) {
+	ctx, cancel := context.WithTimeout(g.ctx, g.patience)
+	defer cancel()
+	if len(n.parts) == 1 {
+		p := n.parts[0]
+		p.answer, p.sent, p.err = g.alone(ctx, p.request)
+	} else {
+		n.sendTogether(ctx, g)
+	}
+	for _, p := range n.parts {
+		if p.err != nil || !wrote(p.request, p.answer) {
+			close(p.done)
+		}
+	}
+}
+
+func (n *group) sendTogether(ctx context.Context, g *grouper) {
+	request := &pb.TxnRequest{Success: make([]*pb.RequestOp, len(n.parts))}
+	for i, p := range n.parts {
+		before(p.request, len(n.parts)-1-i)
+		request.Success[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: p.request}}
+	}
+	answer, sent, err := g.alone(ctx, request)
+	if err != nil {
+		switch judge(err, sent) {
+		case noLease, tooMuch, refused:
+			err = errAlone // it was not done
+		}
+	}
+	for i, p := range n.parts {
+		p.sent, p.err = sent, err
+		if err == nil {
+			one := answer.GetResponses()[i].GetResponseTxn()
+			p.answer = &pb.TxnResponse{Header: answer.GetHeader(), Succeeded: one.GetSucceeded(), Responses: one.GetResponses()}
+		}
+		if errors.Is(err, errAlone) {
+			before(p.request, 0)
+		}
+	}
+}
+
+// revisionAfter returns the revision at which a key was that etcd has at one of its own: it is known once the index
+// shows all of that revision.
+func (e *Engine) revisionAfter(key string, rev int64) kv.Revision {
+	for v := e.index.Newest().Get(key); v != nil; v = v.Prev() {
+		if at := e.in.theirs(v.Revision); at <= rev {
+			if at == rev && !v.Deleted {
+				return v.Revision
+			}
+			break
+		}
+	}
+	return e.in.ours(rev) // by now it is gone, and so is the memory of it
+}

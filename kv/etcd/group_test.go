@@ -1,0 +1,242 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+
+	"github.com/pawl-dev/pawl/kv"
+)
+
+// A post is an etcd that takes a second for each request, writes down what it was asked, and says what it is told to.
+type post struct {
+	says func(r *pb.TxnRequest) error
+
+	mu  sync.Mutex
+	log []string
+}
+
+// asked returns what it was asked; what at the same time, in the order of the letters.
+func (p *post) asked() []string {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slices.Sort(p.log)
+	told := make([]string, len(p.log))
+	for i, line := range p.log {
+		_, told[i], _ = strings.Cut(line, ": ")
+	}
+	return told
+}
+
+func (p *post) send(ctx context.Context, r *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
+	for _, o := range opts {
+		if at, ok := o.(grpc.PeerCallOption); ok {
+			at.PeerAddr.Addr = addr{}
+		}
+	}
+	p.mu.Lock()
+	p.log = append(p.log, fmt.Sprint(time.Now().Format(time.TimeOnly), ": ", asked(r)))
+	rev := int64(len(p.log))
+	p.mu.Unlock()
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if p.says != nil {
+		if err := p.says(r); err != nil {
+			return nil, err
+		}
+	}
+	return answerTo(r, rev), nil
+}
+
+// later is closed when a commit is seen long ago.
+func later() <-chan struct{} {
+	seen := make(chan struct{})
+	time.AfterFunc(20*time.Second, func() { close(seen) })
+	return seen
+}
+
+type addr struct{}
+
+func (addr) Network() string { return "none" }
+func (addr) String() string  { return "nobody" }
+
+// answerTo says that conditions hold which are on an even revision.
+func answerTo(r *pb.TxnRequest, rev int64) *pb.TxnResponse {
+	a := &pb.TxnResponse{Header: &pb.ResponseHeader{Revision: rev}, Succeeded: true}
+	for _, c := range r.Compare {
+		a.Succeeded = a.Succeeded && c.GetModRevision()%2 == 0
+	}
+	for _, op := range r.Success {
+		one := &pb.ResponseOp{}
+		if txn := op.GetRequestTxn(); txn != nil {
+			one.Response = &pb.ResponseOp_ResponseTxn{ResponseTxn: answerTo(txn, 0)}
+		}
+		a.Responses = append(a.Responses, one)
+	}
+	return a
+}
+
+// asked tells a request in words: what is put, and how many commits are behind it.
+func asked(r *pb.TxnRequest) string {
+	var words []string
+	for _, op := range r.Success {
+		if txn := op.GetRequestTxn(); txn != nil {
+			words = append(words, asked(txn))
+		} else if put := op.GetRequestPut(); put != nil {
+			words = append(words, fmt.Sprintf("%s-%d", put.Key, put.Value[behindAt]))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// putting a key on the condition that others are at revisions.
+func request(key string, conditions ...*pb.Compare) *pb.TxnRequest {
+	return &pb.TxnRequest{Compare: conditions, Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: []byte(key), Value: envelope{grouped: true}.encode()})}}
+}
+
+func sees(key string, rev int64) *pb.Compare { return atRevision([]byte(key), rev) }
+
+func TestCommitsAreSentTogether(t *testing.T) {
+	large := request("large")
+	for range groupChanges {
+		large.Success = append(large.Success, request(fmt.Sprint("large", len(large.Success))).Success...)
+	}
+	many := make([]*pb.TxnRequest, groupCommits+2)
+	log := []string{"first-0"}
+	var rest []string
+	for i := range many {
+		many[i] = request(fmt.Sprintf("k%02d", i))
+		if i < groupCommits {
+			rest = append(rest, fmt.Sprintf("k%02d-%d", i, groupCommits-1-i))
+		}
+	}
+	log = append(log, strings.Join(rest, " "), fmt.Sprintf("k%d-1 k%d-0", groupCommits, groupCommits+1))
+	for _, c := range []struct {
+		name  string
+		while []*pb.TxnRequest // come while the first is away
+		says  error            // to groups
+		want  []string         // is asked, in this order
+		errs  string           // of those that came
+	}{
+		{"one waits for the one before", []*pb.TxnRequest{request("a")}, nil, []string{"first-0", "a-0"}, ""},
+		{"several that have nothing to do with each other go together", []*pb.TxnRequest{request("a"), request("b"), request("c")}, nil,
+			[]string{"first-0", "a-2 b-1 c-0"}, ""},
+		{"as many as one takes", many, nil, log, ""},
+		{"two may look at one key", []*pb.TxnRequest{request("a", sees("x", 2)), request("b", sees("x", 2))}, nil, []string{"first-0", "a-1 b-0"}, ""},
+		{"who writes what another writes goes alone, at once", []*pb.TxnRequest{request("a"), request("a"), request("b")}, nil, []string{"a-0", "first-0", "a-1 b-0"}, ""},
+		{"so does who looks at what another writes", []*pb.TxnRequest{request("a"), request("b", sees("a", 2))}, nil, []string{"b-0", "first-0", "a-0"}, ""},
+		{"and who writes what another looks at", []*pb.TxnRequest{request("b", sees("a", 2)), request("a")}, nil, []string{"a-0", "first-0", "b-0"}, ""},
+		{"and what is large", []*pb.TxnRequest{request("a"), large}, nil, []string{"first-0", asked(large), "a-0"}, ""},
+		{"each is judged by itself", []*pb.TxnRequest{request("a"), request("b", sees("x", 3)), request("c")}, nil, []string{"first-0", "a-2 b-1 c-0"}, "b lost"},
+		{"what may be meant for one of them is asked again of each", []*pb.TxnRequest{request("a"), request("b")}, rpctypes.ErrGRPCLeaseNotFound,
+			[]string{"first-0", "a-1 b-0", "a-0", "b-0"}, ""},
+		{"what nobody knows of is told to all", []*pb.TxnRequest{request("a"), request("b")}, rpctypes.ErrGRPCTimeout,
+			[]string{"first-0", "a-1 b-0"}, "a etcdserver: request timed out, b etcdserver: request timed out"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &post{says: func(r *pb.TxnRequest) error {
+					if len(r.Success) > 0 && r.Success[0].GetRequestTxn() != nil {
+						return c.says
+					}
+					return nil
+				}}
+				g := &grouper{send: p.send, ctx: t.Context(), run: func(f func()) { go f() }, patience: time.Minute, answered: func(*pb.ResponseHeader, bool) error { return nil }}
+				go g.txn(t.Context(), request("first"), 0, later())
+				synctest.Wait()
+				errs := make([]string, len(c.while))
+				for i, r := range c.while {
+					go func() {
+						answer, _, err := g.txn(t.Context(), r, 0, later())
+						name := string(r.Success[0].GetRequestPut().GetKey())
+						switch {
+						case err == nil && answer == nil: // it was seen
+						case err != nil:
+							errs[i] = name + " " + rpctypes.Error(err).Error()
+						case !answer.GetSucceeded():
+							errs[i] = name + " lost"
+						case answer.GetHeader().GetRevision() == 0:
+							errs[i] = name + " of no revision"
+						}
+					}()
+					synctest.Wait()
+				}
+				time.Sleep(time.Minute / 2)
+				if got := p.asked(); !slices.Equal(got, c.want) {
+					t.Errorf("it was asked %q, want %q", got, c.want)
+				}
+				if got := strings.Join(slices.DeleteFunc(errs, func(s string) bool { return s == "" }), ", "); got != c.errs {
+					t.Errorf("told %q, want %q", got, c.errs)
+				}
+				if g.mu.Lock(); g.sending || len(g.next) > 0 {
+					t.Error("it is not done")
+				}
+			})
+		})
+	}
+}
+
+// Who goes away while others are asked about is told so, and may be done all the same.
+func TestWhoLeavesAGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &post{}
+		g := &grouper{send: p.send, ctx: t.Context(), run: func(f func()) { go f() }, patience: time.Minute, answered: func(*pb.ResponseHeader, bool) error { return nil }}
+		go g.txn(t.Context(), request("first"), 0, later())
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		go g.txn(t.Context(), request("b"), 0, later())
+		synctest.Wait()
+		_, sent, err := g.txn(ctx, request("a"), 0, nil)
+		if !sent || !errors.Is(err, context.DeadlineExceeded) || judge(err, sent) != unknown {
+			t.Errorf("it is told %v, sent %v", err, sent)
+		}
+		time.Sleep(time.Minute / 2)
+		if got, want := p.asked(), []string{"first-0", "b-1 a-0"}; !slices.Equal(got, want) {
+			t.Errorf("it was asked %q, want %q", got, want)
+		}
+	})
+}
+
+func TestTheRevisionsOfAStoreAreSeveralOfEtcds(t *testing.T) {
+	for _, c := range []struct {
+		ahead  kv.Revision
+		theirs int64
+		ours   kv.Revision // the last
+	}{
+		{0, 1, 255}, {0, 2, 383}, {0, 100, 12927}, {1000, 1, 1255}, {1 << 50, 1 << 40, 1<<50 + 1<<47 + 127},
+	} {
+		k := newKeyspace("/p")
+		k.ahead = c.ahead
+		if got := k.ours(c.theirs); got != c.ours {
+			t.Errorf("%d, %d ahead, is %d, want %d", c.theirs, c.ahead, got, c.ours)
+		}
+		for _, behind := range []uint8{0, 1, groupCommits - 1, 127} {
+			rev := c.ours - kv.Revision(behind)
+			if k.theirs(rev) != c.theirs || k.behind(rev) != behind {
+				t.Errorf("%d is of %d, %d behind it", rev, k.theirs(rev), k.behind(rev))
+			}
+		}
+		if next := k.theirs(c.ours + 1); next != c.theirs+1 {
+			t.Errorf("after %d it is %d", c.theirs, next)
+		}
+	}
+	k := newKeyspace("/p")
+	if k.ours(never) != kv.Absent || k.theirs(kv.Absent) != never || k.theirs(1) != emptyRevision || k.behind(kv.Absent) != 0 {
+		t.Error("what is not there has a revision, or what is before all has none")
+	}
+}
