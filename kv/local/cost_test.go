@@ -184,7 +184,8 @@ func BenchmarkSize(b *testing.B) {
 		fill := func(n int) time.Duration {
 			share(n-made, func(_, i int) { put(costKey(made + i)) })
 			made = n
-			const changes = 20_000
+			const changes = 400_000 // over several collections, of which each costs what the keys do
+			runtime.GC()
 			began := cpuTime()
 			share(changes, func(_, i int) { put(costKey(i * 7919 % n)) })
 			return (cpuTime() - began) / changes
