@@ -110,15 +110,23 @@ func tellReport(w io.Writer, r *local.Report, now time.Time) {
 		fmt.Fprintf(w, "%-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("store", "%s", r.Dir)
-	line("objects", "%s in %s, %s, at revision %d", grouped(int64(r.Objects)), counted(int64(len(r.Tables)), "resource", "resources"), sized(r.ObjectBytes), r.Newest)
+	damaged := len(r.Problems) > 0
+	if damaged && r.Objects == 0 {
+		line("objects", "it cannot be told how many, because of the damage; the newest revision found is %d", r.Newest)
+	} else {
+		line("objects", "%s in %s, %s, at revision %d", grouped(int64(r.Objects)), counted(int64(len(r.Tables)), "resource", "resources"), sized(r.ObjectBytes), r.Newest)
+	}
 	line("history", "from revision %d%s", r.Oldest, when(r.Since, now))
 	line("log", "%s, %s, %s%s", counted(int64(len(r.Segments)), "file", "files"), sized(r.LogBytes), counted(int64(r.Commits), "commit", "commits"), last(r.LastCommit, now))
 	line("snapshots", "%s, %s%s", counted(int64(len(r.Snapshots)), "file", "files"), sized(r.SnapshotBytes), newestSnapshot(r, now))
-	closed := "in good order"
-	if !r.Closed && len(r.Segments) > 0 {
-		closed = "no: the server was killed, or its machine stopped; what it acknowledged is there all the same"
+	switch {
+	case r.Closed || len(r.Segments) == 0:
+		line("closed", "in good order")
+	case damaged:
+		line("closed", "no, as far as can be told")
+	default:
+		line("closed", "no: the server was killed, or its machine stopped; what it acknowledged is there all the same")
 	}
-	line("closed", "%s", closed)
 	for _, n := range r.Notes {
 		line("note", "%s", where(n))
 	}

@@ -236,7 +236,8 @@ func TestUpkeepOfAFolderAndOfItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("check of damage", pawlSays("check", dir), "is damaged in 2 places", snapshots[0]+", at byte ", "a block's checksum is wrong",
-		"! pawl: hint: move it away", "ca.pem: is damaged: ", "! pawl: hint: restore it from a backup", "[exit 1]")
+		"! pawl: hint: restore the folder from a backup: nothing else holds",
+		"objects    it cannot be told how many, because of the damage", "ca.pem: is damaged: ", "! pawl: hint: restore it from a backup", "[exit 1]")
 	damaged := pawlSays("backup", "--data", dir, file)
 	expect("backup of damage", damaged, "[exit 1]")
 	expect("the older backup is still there", pawlSays("restore", file, filepath.Join(t.TempDir(), "again")), "restored ")

@@ -238,7 +238,11 @@ func (r *snapshotReader) progressing(ctx context.Context, progress Progress) fun
 
 // hold takes the lock of a folder that holds a store, without writing to it.
 func (j *journal) hold() (io.Closer, error) {
-	if _, err := j.opts.FS.List(j.snapDir()); errors.Is(err, fs.ErrNotExist) {
+	_, err := j.opts.FS.List(j.snapDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = j.opts.FS.List(j.logDir())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NoStoreError{j.opts.Dir}
 	} else if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ type Report struct {
 	LastCommit time.Time   `json:"lastCommit"` // when
 	Closed     bool        `json:"closed"`     // in good order, after the last write
 
-	Objects     int            `json:"objects"`
+	Objects     int            `json:"objects"`     // 0 if damage leaves that open
 	ObjectBytes int64          `json:"objectBytes"` // their keys and values
 	Tables      map[string]int `json:"tables"`      // how many objects each holds
 
@@ -199,7 +200,7 @@ func (c *checker) readTip() (err error) {
 // list returns the revisions of the files in dir with that extension, in order, and takes note of others.
 func (c *checker) list(dir, ext string) ([]kv.Revision, error) {
 	names, err := c.journal.opts.FS.List(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	slices.Sort(names)
@@ -285,11 +286,10 @@ func (c *checker) finish() error {
 	for len(c.snapshots) > 0 {
 		rev := c.snapshots[0]
 		if rev > last && rev != c.base && c.next != 0 {
-			c.damage(c.journal.snapshotName(rev), 0, fmt.Sprintf("the log ends at revision %d, before what this snapshot shows", last),
-				"put back the files of the log that were taken away, or restore the folder from a backup")
+			c.damage(c.journal.snapshotName(rev), 0, fmt.Sprintf("the log ends at revision %d, before what this snapshot shows", last), missingAdvice)
 			c.now = nil
 		}
-		if err := c.snapshot(); err != nil {
+		if err := c.snapshot(rev >= last); err != nil {
 			return err
 		}
 	}

@@ -81,7 +81,7 @@ func (s *segmentCheck) head(first kv.Revision, data []byte) {
 		if first > s.next {
 			what = fmt.Sprintf("revisions %d to %d are missing before it", s.next, first-1)
 		}
-		s.damage(s.name, 0, what, "put back the files of the log that were taken away, or restore the folder from a backup")
+		s.damage(s.name, 0, what, missingAdvice)
 		s.now = nil
 	}
 	s.next = first

@@ -10,7 +10,7 @@ import (
 // comeTo checks the snapshots of revisions before rev, which the log has led to.
 func (c *checker) comeTo(rev kv.Revision) {
 	for len(c.snapshots) > 0 && c.snapshots[0] < rev {
-		if err := c.snapshot(); err != nil {
+		if err := c.snapshot(c.snapshots[0]+1 == rev); err != nil {
 			c.failed = errors.Join(c.failed, err)
 			return
 		}
@@ -18,8 +18,8 @@ func (c *checker) comeTo(rev kv.Revision) {
 }
 
 // snapshot checks the next snapshot, and compares it with what the log has led to, if that
-// is known; otherwise it is known afterwards.
-func (c *checker) snapshot() error {
+// is known; otherwise it is known afterwards, if what comes next in the log rests on just this state.
+func (c *checker) snapshot(next bool) error {
 	rev := c.snapshots[0]
 	c.snapshots = c.snapshots[1:]
 	name := c.journal.snapshotName(rev)
@@ -31,15 +31,16 @@ func (c *checker) snapshot() error {
 		return err
 	})
 	c.report.Snapshots = append(c.report.Snapshots, made)
+	advice := snapshotAdvice(rev == c.base, len(c.snapshots) > 0)
 	var damage *DamageError
 	switch {
 	case c.ctx.Err() != nil:
 		return c.ctx.Err()
 	case errors.As(err, &damage):
-		c.damage(name, damage.Offset, damage.What, snapshotAdvice)
+		c.damage(name, damage.Offset, damage.What, advice)
 	case err != nil:
-		c.damage(name, 0, fmt.Sprintf("it cannot be read: %v", err), snapshotAdvice)
-	case c.now == nil:
+		c.damage(name, 0, fmt.Sprintf("it cannot be read: %v", err), advice)
+	case c.now == nil && next:
 		c.now = now
 	}
 	if err != nil && rev == c.base {
@@ -54,8 +55,8 @@ func (c *checker) readSnapshot(made *SnapshotReport, in counted, size int64) (he
 	if err != nil {
 		return nil, err
 	}
-	if r.head.rev != made.Revision {
-		return nil, r.damage("its name does not fit its head")
+	if err := r.fits(made.Revision); err != nil {
+		return nil, err
 	}
 	made.Time = r.head.time
 	now := held{}

@@ -235,7 +235,17 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 		{"a file has the name of another", move(log+"000000000000001d.seg", log+"000000000000001f.seg"),
 			"000000000000001f.seg at byte 0: its name does not fit its head", ""},
 		{"a snapshot has the name of another", move(snap+"0000000000000016.snap", snap+"0000000000000017.snap"),
-			"0000000000000017.snap at byte 134: its name does not fit its head", ""},
+			"0000000000000017.snap at byte 0: its name does not fit its head", ""},
+		{"the snapshot that history begins with is damaged, and another follows", func(d *disk) {
+			delete(d.names, log+"0000000000000002.seg")
+			d.names[snap+"0000000000000010.snap"].data[60]++
+		}, "at byte 48: a block's checksum is wrong; move it away to open the store from the next snapshot, with less history, or restore", ""},
+		{"the only snapshot that history begins with is damaged", func(d *disk) {
+			delete(d.names, log+"0000000000000002.seg")
+			delete(d.names, snap+"0000000000000010.snap")
+			delete(d.names, snap+"0000000000000016.snap")
+			d.names[snap+"000000000000001c.snap"].data[60]++
+		}, "at byte 48: a block's checksum is wrong; restore the folder from a backup: nothing else holds what it held", ""},
 		{"a snapshot ends too early", func(d *disk) { n := d.names[snap+"0000000000000016.snap"]; n.data = n.data[:100] },
 			"0000000000000016.snap at byte 48: a block's length is wrong", ""},
 		{"what is not ours is told", func(d *disk) { d.names[log+"notes"] = &inode{} },
@@ -368,5 +378,89 @@ func TestCheckTellsOfTheNewestValuesThatAreUnsound(t *testing.T) {
 				t.Errorf("it finds %q, want %q", found, want)
 			}
 		})
+	}
+}
+
+// What follows after a lost file of the log rests on what was in it, and so says nothing about damage.
+func TestCheckTellsOfALostFileOnce(t *testing.T) {
+	d := newDisk()
+	opts := local.Options{Dir: "store", FS: d, SegmentSize: 1}
+	e := mustOpen(t, opts)
+	for i := range 6 {
+		if _, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put("a/b/c/d", fmt.Append(nil, i))}}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2 {
+			if err := e.Shrink(t.Context(), 4); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	e.Close()
+	delete(d.names, "store/log/0000000000000006.seg")
+	r := mustCheck(t, opts)
+	if got, want := findings(r.Problems), "0000000000000007.seg at byte 0: revisions 6 to 6 are missing before it"; len(r.Problems) != 1 || !strings.HasPrefix(got, want) {
+		t.Errorf("it finds\n%swant\n%s", got, want)
+	}
+	delete(d.names, "store/log/0000000000000005.seg")
+	r = mustCheck(t, opts)
+	if got, want := findings(r.Problems), "0000000000000007.seg at byte 0: revisions 5 to 6 are missing before it"; len(r.Problems) != 1 || !strings.HasPrefix(got, want) {
+		t.Errorf("without the one before too it finds\n%swant\n%s", got, want)
+	}
+	if r.Objects != 0 {
+		t.Errorf("it counts %d objects of a state that nobody knows", r.Objects)
+	}
+}
+
+func TestAFolderThatIsGoneIsDamage(t *testing.T) {
+	for _, gone := range []string{"log", "snap"} {
+		t.Run(gone, func(t *testing.T) {
+			d := newDisk()
+			opts := local.Options{Dir: "store", FS: d}
+			e := mustOpen(t, opts)
+			for i := range 3 {
+				if _, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put("a/b/c/d", fmt.Append(nil, i))}}); err != nil {
+					t.Fatal(err)
+				}
+				if i == 1 {
+					if err := e.Shrink(t.Context(), 3); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			e.Close()
+			delete(d.dirs, "store/"+gone)
+			maps.DeleteFunc(d.names, func(name string, _ *inode) bool { return strings.HasPrefix(name, "store/"+gone) })
+			d.names["store/half.seg.tmp"] = &inode{}
+			before, dirs := d.contents(), maps.Clone(d.dirs)
+			if r := mustCheck(t, opts); len(r.Problems) == 0 {
+				t.Error("check finds nothing")
+			}
+			var damage *local.DamageError
+			if _, err := local.Open(t.Context(), opts); !errors.As(err, &damage) {
+				t.Errorf("opening says %v", err)
+			}
+			if !maps.Equal(before, d.contents()) || !maps.Equal(dirs, d.dirs) {
+				t.Error("something was changed")
+			}
+		})
+	}
+}
+
+func TestARefusedOpeningLeavesWhatACrashLeft(t *testing.T) {
+	d := goldenDisk(t)
+	d.names["store/log/0000000000000030.seg.tmp"], d.names["store/snap/0000000000000020.snap.tmp"] = &inode{}, &inode{}
+	d.names["store/log/000000000000001a.seg"].data[40]++
+	before := d.contents()
+	var damage *local.DamageError
+	if _, err := local.Open(t.Context(), local.Options{Dir: "store", FS: d}); !errors.As(err, &damage) || !maps.Equal(before, d.contents()) {
+		t.Errorf("it says %v, and has changed something: %v", err, !maps.Equal(before, d.contents()))
+	}
+	d.names["store/log/000000000000001a.seg"].data[40]--
+	mustOpen(t, local.Options{Dir: "store", FS: d}).Close()
+	for name := range d.names {
+		if strings.HasSuffix(name, ".tmp") {
+			t.Errorf("%s is still there after an opening", name)
+		}
 	}
 }

@@ -125,7 +125,8 @@
 // # A backup
 //
 // [Engine.Backup] writes one revision to a stream while the store goes on, and [Restore] makes a
-// folder of it, in an empty place, whose revisions go on far ahead with all before compacted. A
+// folder of it, in an empty place, whose revisions go on far ahead with all before compacted: one snapshot, and
+// a segment without frames, so that neither is lost without being missed. A
 // backup is a snapshot with something in it about itself:
 //
 //	backup   = head about tables versions* last      as above, but the head begins with "pawl bak"

@@ -62,7 +62,7 @@ func parseSegment(b []byte) (s segment, problem string) {
 	case len(b) < headerBytes || string(b[:8]) != segmentMagic:
 		return s, "this is not the head of a log segment"
 	case le.Uint32(b[8:]) > formatVersion:
-		return s, fmt.Sprintf("format %d was written by a newer pawl, this one knows up to %d", le.Uint32(b[8:]), formatVersion)
+		return s, fmt.Sprintf("format %d was written by a newer pawl, which can open it; this one knows up to %d", le.Uint32(b[8:]), formatVersion)
 	case headerSum(b[:headerBytes]) != le.Uint32(b[12:]):
 		return s, "the head's checksum is wrong"
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -281,9 +282,9 @@ func (j *journal) close(clean bool) error {
 }
 
 // writeWhole makes a file that is there wholly or not at all.
-func writeWhole(fs FS, name string, write func(io.Writer) error) error {
+func writeWhole(fsys FS, name string, write func(io.Writer) error) error {
 	tmp := name + ".tmp"
-	f, err := fs.Create(tmp)
+	f, err := fsys.Create(tmp)
 	if err != nil {
 		return err
 	}
@@ -292,18 +293,18 @@ func writeWhole(fs FS, name string, write func(io.Writer) error) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		fs.Remove(tmp)
+		fsys.Remove(tmp)
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err := fs.Rename(tmp, name); err != nil {
+	if err := fsys.Rename(tmp, name); err != nil {
 		return err
 	}
-	return fs.SyncDir(filepath.Dir(name))
+	return fsys.SyncDir(filepath.Dir(name))
 }
 
 // readWhole returns what the file of that name holds.
-func readWhole(fs FS, name string) ([]byte, error) {
-	f, err := fs.Open(name)
+func readWhole(fsys FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -319,23 +320,30 @@ func readWhole(fs FS, name string) ([]byte, error) {
 	return b, nil
 }
 
-// list returns the revisions of the files in dir with that extension, in order, and
-// removes what a crash left half made.
+// list returns the revisions of the files in dir with that extension, in order; none where there is
+// no such folder.
 func (j *journal) list(dir, ext string) ([]kv.Revision, error) {
 	names, err := j.opts.FS.List(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var revs []kv.Revision
 	for _, name := range names {
 		if rev, ok := parseName(name, ext); ok {
 			revs = append(revs, rev)
-		} else if strings.HasSuffix(name, ext+".tmp") {
-			if err := j.opts.FS.Remove(filepath.Join(dir, name)); err != nil {
-				return nil, err
-			}
 		}
 	}
 	slices.Sort(revs)
 	return revs, nil
+}
+
+// clear removes the files of dir that a crash left half made.
+func (j *journal) clear(dir, ext string) error {
+	names, err := j.opts.FS.List(dir)
+	for _, name := range names {
+		if strings.HasSuffix(name, ext+".tmp") {
+			err = errors.Join(err, j.opts.FS.Remove(filepath.Join(dir, name)))
+		}
+	}
+	return err
 }

@@ -16,6 +16,8 @@ import (
 // lockName is the file whose lock makes a folder one engine's.
 const lockName = "lock"
 
+const missingAdvice = "put back the files of log and snap that were taken away, or restore the folder from a backup"
+
 const restoreAdvice = "restore the folder from a backup, or, to give up everything written from there on, move this file, all later ones of the log and " + tipName + " away"
 
 // openDir opens the store in a folder.
@@ -65,9 +67,6 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 	if j.tip, err = j.readTip(); err != nil {
 		return nil, err
 	}
-	if err := j.prepare(); err != nil {
-		return nil, err
-	}
 	snapshots, err := j.list(j.snapDir(), ".snap")
 	if err != nil {
 		return nil, err
@@ -96,9 +95,12 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 	if n := len(j.snapshots); n > 0 && j.snapshots[n-1].rev >= l.next {
 		return nil, &DamageError{j.snapshotName(j.snapshots[n-1].rev), 0,
 			fmt.Sprintf("the log ends at revision %d, before what this snapshot shows", l.next-1),
-			"put back the files of the log that were taken away, or restore the folder from a backup"}
+			missingAdvice}
 	}
-	if err := l.mend(); err != nil {
+	if err := j.prepare(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(j.clear(j.snapDir(), ".snap"), j.clear(j.logDir(), ".seg"), l.mend()); err != nil {
 		return nil, err
 	}
 	l.finish()
@@ -117,7 +119,10 @@ func (j *journal) open(ctx context.Context) (*loader, error) {
 // on disk before anything in them is relied upon.
 func (j *journal) prepare() error {
 	fsys, dir := j.opts.FS, j.opts.Dir
-	_, err := fsys.List(j.snapDir())
+	_, err := fsys.List(j.logDir())
+	if err == nil {
+		_, err = fsys.List(j.snapDir())
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = j.makeFolders()
 	}
@@ -152,8 +157,8 @@ func (j *journal) loadBase(o *opening, revs []kv.Revision, whole bool) (*loader,
 	}
 	for i, rev := range revs {
 		err := j.eachSnapshot(rev, func(r *snapshotReader, size int64) error {
-			if r.head.rev != rev {
-				return r.damage("its name does not fit its head")
+			if err := r.fits(rev); err != nil {
+				return err
 			}
 			j.snapshots = append(j.snapshots, snapshotFile{rev: rev, time: r.head.time, size: size})
 			if i > 0 || whole {
@@ -165,6 +170,10 @@ func (j *journal) loadBase(o *opening, revs []kv.Revision, whole bool) (*loader,
 			l.next, l.last = rev+1, r.head.time
 			return r.err
 		})
+		var damage *DamageError
+		if errors.As(err, &damage) {
+			damage.Advice = snapshotAdvice(i == 0 && !whole, i+1 < len(revs))
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -253,7 +262,7 @@ func (j *journal) replaySegment(l *loader, first kv.Revision, r *frameReader, la
 		return damage(0, "its name does not fit its head")
 	case first > l.next:
 		return 0, &DamageError{name, 0, fmt.Sprintf("revisions %d to %d are missing before it", l.next, first-1),
-			"put back the files of the log that were taken away"}
+			missingAdvice}
 	}
 	end, problem, err := j.frames(l, s, name, r)
 	if err != nil {

@@ -117,7 +117,7 @@ func (j *journal) whole() error {
 	return errors.Join(&UnfinishedError{j.opts.Dir}, f.Close())
 }
 
-// restore makes the folder, with one snapshot in it.
+// restore makes the folder, with one snapshot and the beginning of a log in it.
 func (j *journal) restore(ctx context.Context, r *snapshotReader, rev kv.Revision, place func(About) error, progress Progress) error {
 	if err := j.opts.FS.MkdirAll(j.opts.Dir); err != nil {
 		return err
@@ -145,6 +145,14 @@ func (j *journal) restore(ctx context.Context, r *snapshotReader, rev kv.Revisio
 		return err
 	}
 	if err := j.verify(rev); err != nil {
+		return err
+	}
+	// A log that goes on from the snapshot: without it a folder whose snapshot is lost would pass for an empty store.
+	j.next = rev + 1
+	if err := j.rotate(); err != nil {
+		return errors.Join(err, j.close(false))
+	}
+	if err := j.close(true); err != nil {
 		return err
 	}
 	return errors.Join(j.opts.FS.Remove(mark), j.opts.FS.SyncDir(j.opts.Dir))

@@ -342,3 +342,27 @@ func TestARestoreThatCrashesIsWholeOrRefused(t *testing.T) {
 		t.Errorf("only %d crash points", points)
 	}
 }
+
+// Nothing of a store that was restored can be lost without being missed, though nothing was written to it yet.
+func TestARestoredStoreWithoutItsSnapshotIsDamaged(t *testing.T) {
+	clock := kvtest.NewClock()
+	e := mustOpen(t, local.Options{Memory: true, Clock: clock})
+	tell(t, e, clock)
+	backup := mustBackup(t, e)
+	for _, lost := range []string{".snap", ".seg"} {
+		d := newDisk()
+		opts := local.Options{Dir: "store", FS: d, Clock: clock}
+		mustRestore(t, opts, backup)
+		if r := mustCheck(t, opts); len(r.Problems)+len(r.Notes) > 0 || !r.Closed {
+			t.Errorf("before, check finds %s%s, closed %v", findings(r.Problems), findings(r.Notes), r.Closed)
+		}
+		maps.DeleteFunc(d.names, func(name string, _ *inode) bool { return filepath.Ext(name) == lost })
+		if r := mustCheck(t, opts); len(r.Problems) == 0 {
+			t.Errorf("without its %s check finds nothing", lost)
+		}
+		var damage *local.DamageError
+		if _, err := local.Open(t.Context(), opts); !errors.As(err, &damage) {
+			t.Errorf("without its %s opening says %v", lost, err)
+		}
+	}
+}

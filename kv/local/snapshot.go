@@ -59,7 +59,7 @@ func parseSnapshotHead(b []byte, magic string) (h snapshotHead, problem string) 
 	case len(b) < snapshotHeadBytes || string(b[:8]) != magic:
 		return h, "this is not the head of a " + map[string]string{snapshotMagic: "snapshot", backupMagic: "backup"}[magic]
 	case le.Uint32(b[8:]) > formatVersion:
-		return h, fmt.Sprintf("format %d was written by a newer pawl, this one knows up to %d", le.Uint32(b[8:]), formatVersion)
+		return h, fmt.Sprintf("format %d was written by a newer pawl, which can open it; this one knows up to %d", le.Uint32(b[8:]), formatVersion)
 	case headerSum(b[:snapshotHeadBytes]) != le.Uint32(b[12:]):
 		return h, "the head's checksum is wrong"
 	}
@@ -201,11 +201,20 @@ type snapshotReader struct {
 	err    error
 }
 
-const snapshotAdvice = "move it away to open the store from the next snapshot, with less history, or restore the folder from a backup"
+// snapshotAdvice is what can be done about a damaged snapshot. A base is one that history begins with.
+func snapshotAdvice(base, later bool) string {
+	switch {
+	case !base:
+		return "move it away: the log holds what it shows"
+	case later:
+		return "move it away to open the store from the next snapshot, with less history, or restore the folder from a backup"
+	}
+	return "restore the folder from a backup: nothing else holds what it held"
+}
 
 // newSnapshotReader reads the head and the tables of a snapshot of that size.
 func newSnapshotReader(name string, in io.Reader, size int64) (*snapshotReader, error) {
-	return newReader(name, in, size, snapshotMagic, snapshotAdvice)
+	return newReader(name, in, size, snapshotMagic, snapshotAdvice(false, false))
 }
 
 // newReader reads what comes before the versions.
@@ -247,6 +256,14 @@ func (r *snapshotReader) readTables() error {
 
 func (r *snapshotReader) damage(what string) error {
 	return &DamageError{r.name, r.offset, what, r.advice}
+}
+
+// fits returns an error unless the snapshot shows the revision in its name.
+func (r *snapshotReader) fits(rev kv.Revision) error {
+	if r.head.rev != rev {
+		return &DamageError{r.name, 0, "its name does not fit its head", r.advice}
+	}
+	return nil
 }
 
 // check returns the error of a block whose fields have been read.

@@ -39,7 +39,7 @@ func parseTip(b []byte) (t tip, problem string) {
 	case len(b) < 16 || string(b[:8]) != tipMagic:
 		return t, "this does not say where the log ends"
 	case le.Uint32(b[8:]) > formatVersion:
-		return t, fmt.Sprintf("format %d was written by a newer pawl, this one knows up to %d", le.Uint32(b[8:]), formatVersion)
+		return t, fmt.Sprintf("format %d was written by a newer pawl, which can open it; this one knows up to %d", le.Uint32(b[8:]), formatVersion)
 	case len(b) != tipBytes || headerSum(b) != le.Uint32(b[12:]):
 		return t, "its checksum is wrong"
 	}
