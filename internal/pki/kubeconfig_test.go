@@ -136,3 +136,28 @@ func TestKubeconfigNeedsTheURLOfAServer(t *testing.T) {
 		}
 	}
 }
+
+func TestKubeconfigThatSaysItAlreadyIsNotWritten(t *testing.T) {
+	p, file := open(t, Options{}), filepath.Join(t.TempDir(), "config")
+	write := func() os.FileInfo {
+		t.Helper()
+		if err := p.WriteKubeconfig(file, "https://127.0.0.1:7443"); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	first := write()
+	if !os.SameFile(first, write()) {
+		t.Error("it was written again")
+	}
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if again := write(); again.Mode().Perm() != 0o600 {
+		t.Errorf("a file that others may read is left so: %v", again.Mode())
+	}
+}
