@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -251,6 +252,64 @@ func TestAllReplicasForgetWhatOneIsTold(t *testing.T) {
 	if err := other.Compact(t.Context(), first); err != nil {
 		t.Errorf("forgetting what is forgotten: %v", err)
 	}
+}
+
+// Commits that were sent together can be forgotten apart: who is opened afterwards still reads and watches from the first
+// that is kept.
+func TestHistoryIsForgottenBetweenCommitsThatWereSentTogether(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
+	first, second := together(one)
+	if err := one.Compact(t.Context(), first.Revision); err != nil {
+		t.Fatal(err)
+	}
+	other.read(kv.Latest)
+	for _, s := range []*subject{one, other, subjectOn(t, on(m))} {
+		if oldest, _ := s.Revisions(); oldest != first.Revision {
+			t.Errorf("the oldest is %d, want %d", oldest, first.Revision)
+		}
+		snap := s.read(kv.Exactly(first.Revision))
+		key, later := first.Versions[0].Key, second.Versions[0].Key
+		if v := snap.Get(key); v == nil || v.Revision != first.Revision || v.Created != first.Versions[0].Created {
+			t.Errorf("%s is %+v, want %+v", key, v, first.Versions[0])
+		}
+		if v := snap.Get(later); v != nil && v.Revision >= second.Revision {
+			t.Errorf("%s is there already: %+v", later, v)
+		}
+		w := s.watch(later, first.Revision)
+		if e, err := s.next(w); err != nil || e.Version.Revision != second.Revision {
+			t.Errorf("a watch from there on tells %+v, %v", e.Version, err)
+		}
+		w.Stop()
+	}
+}
+
+// together makes commits until two of them are one transaction of etcd's, and returns those.
+func together(s *subject) (first, second kv.Committed) {
+	s.t.Helper()
+	for round := range 100 {
+		done := make([]kv.Committed, 16)
+		var wg sync.WaitGroup
+		for i := range done {
+			wg.Go(func() {
+				key := fmt.Sprintf("%sk%02d", ns, i)
+				var err error
+				if done[i], err = s.Commit(s.t.Context(), kv.Txn{Ops: []kv.Op{kv.Put(key, fmt.Append(nil, round))}}); err != nil {
+					s.t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		slices.SortFunc(done, func(a, b kv.Committed) int { return int(int64(a.Revision) - int64(b.Revision)) })
+		for i := range done[1:] {
+			if revisionIn(done[i].Revision) == revisionIn(done[i+1].Revision) {
+				return done[i], done[i+1]
+			}
+		}
+	}
+	s.t.Fatal("no two commits were sent together")
+	return first, second
 }
 
 // What somebody else has etcd forget, a replica notices. It goes on with what it has of the last 75 seconds, and

@@ -42,9 +42,14 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	return nil
 }
 
-// compact has etcd forget what is before rev, if it has not yet.
+// compact has etcd forget what is before rev, if it has not yet. Of several commits that are one revision of etcd's it forgets
+// none: whoever is opened later reads what was before them, and is told of each.
 func (e *Engine) compact(ctx context.Context, rev kv.Revision) error {
-	_, err := e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: e.in.theirs(rev)}, patient)
+	at := e.in.theirs(rev)
+	if e.in.behind(rev) > 0 {
+		at = max(at-1, emptyRevision)
+	}
+	_, err := e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: at}, patient)
 	if says(err, errCompacted) {
 		return nil
 	}
