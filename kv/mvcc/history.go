@@ -101,12 +101,18 @@ func (x *Index) trim(now time.Time) {
 	for _, t := range x.tables {
 		x.forget(t, t.olderThan(now, x.opts.Duration))
 	}
-	for x.bytes > x.opts.Bytes {
+	x.crowded = false
+	if x.bytes <= x.opts.Bytes {
+		return
+	}
+	// A little more, so that not every commit has to look at all tables.
+	for target := x.opts.Bytes - x.opts.Bytes/64; x.bytes > target; {
 		largest, limit := x.largest(now)
-		if largest == nil {
-			return // all that is left is too young
+		if largest == nil { // all that is left is too young
+			x.crowded = x.bytes > x.opts.Bytes
+			return
 		}
-		x.shrink(largest, now, limit)
+		x.shrink(largest, now, limit, target)
 	}
 }
 
@@ -136,10 +142,10 @@ func (x *Index) largest(now time.Time) (t *table, second int64) {
 }
 
 // shrink forgets t's oldest revisions, at least one, until all tables together are within
-// the limit, t is no larger than limit, or what is left is too young.
-func (x *Index) shrink(t *table, now time.Time, limit int64) {
+// the target, t is no larger than limit, or what is left is too young.
+func (x *Index) shrink(t *table, now time.Time, limit, target int64) {
 	may := t.olderThan(now, MinHistory)
-	over := min(x.bytes-x.opts.Bytes, max(t.bytes-limit, 1))
+	over := min(x.bytes-target, max(t.bytes-limit, 1))
 	n := 0
 	for n < may && over > 0 {
 		over -= t.events[n].bytes()

@@ -61,6 +61,7 @@ type Index struct {
 	bytes   int64     // of all tables
 	seq     uint64    // counts events
 	swept   time.Time // when the ages were last looked at
+	crowded bool      // bytes are over the limit, and all that was left then was too young to forget
 	waiters map[*waiter]struct{}
 }
 
@@ -114,7 +115,7 @@ func (x *Index) Publish(now time.Time, newest kv.Revision, versions []*kv.Versio
 
 // due reports whether it is time to look for what the limits do not allow.
 func (x *Index) due(now time.Time) bool {
-	return x.bytes > x.opts.Bytes || now.Sub(x.swept) >= sweepEvery
+	return x.bytes > x.opts.Bytes && !x.crowded || now.Sub(x.swept) >= sweepEvery
 }
 
 // apply puts v into the tree and its event into its table's history.

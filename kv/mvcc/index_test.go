@@ -191,6 +191,36 @@ func TestNothingYoungIsForgottenHoweverLarge(t *testing.T) {
 	}
 }
 
+// Looking at all tables costs what there are, so a commit does it only where something may come of it.
+func TestHistoryOverItsLimitIsNotLookedAtForEachCommit(t *testing.T) {
+	const each = eventOverhead + 1000
+	s := newStage(t, Options{Bytes: 128 * each})
+	for range 200 {
+		s.put(1000, key("a", 1))
+		s.now = s.now.Add(time.Millisecond)
+	}
+	if s.due(s.now) {
+		t.Error("all is too young to be forgotten, and is looked at again")
+	}
+	if !s.due(s.now.Add(sweepEvery)) {
+		t.Error("it is not looked at later either")
+	}
+	s.now = s.now.Add(MinHistory + sweepEvery)
+	s.put(1000, key("a", 1))
+	if s.bytes > 127*each || s.bytes < 125*each {
+		t.Errorf("%d bytes are kept, of %d that may be", s.bytes, 128*each)
+	}
+	if s.due(s.now) {
+		t.Error("there is room, and a commit looks at all tables")
+	}
+	for range 4 {
+		s.put(1000, key("a", 1))
+	}
+	if s.bytes > 128*each {
+		t.Errorf("%d bytes are kept, of %d that may be", s.bytes, 128*each)
+	}
+}
+
 func TestACommitIsForgottenWhole(t *testing.T) {
 	s := newStage(t, Options{Bytes: 4*eventOverhead + 250}) // four events, if one is forgotten
 	first := s.put(1, key("a", 1), key("a", 2), key("a", 3))
