@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,10 +22,15 @@ const (
 	groupChanges = 16 // and conditions, of one commit; a larger one goes alone
 )
 
+const (
+	slowAfter = time.Second          // of its transaction, a group no longer keeps the next waiting: etcd's member may hang, and another not
+	gatherMax = 5 * time.Millisecond // those who were answered are waited for
+)
+
 // A grouper sends commits to etcd. What comes while one transaction is on its way waits for the next, which takes all that
 // have nothing to do with each other as transactions within one: one request, one answer, one revision of
 // etcd's for many commits. Each is judged by itself and, by its place there, has a revision of its own in the store. What has
-// something to do with another, or is large, is sent alone and at once.
+// something to do with another, or is large, is sent alone and at once. What was not sent when its caller goes away never is.
 type grouper struct {
 	send     func(context.Context, *pb.TxnRequest, ...grpc.CallOption) (*pb.TxnResponse, error)
 	answered func(h *pb.ResponseHeader, wrote bool) error // is told of each answer, and may refuse it
@@ -73,7 +79,7 @@ func (g *grouper) txn(ctx context.Context, request *pb.TxnRequest, size int, see
 		case <-seen:
 			return nil, true, nil
 		case <-ctx.Done():
-			return nil, true, ctx.Err()
+			return nil, !g.withdraw(p), ctx.Err()
 		case <-g.over:
 			return nil, true, errOver
 		}
@@ -132,24 +138,63 @@ func (g *grouper) join(p *part) bool {
 	return true
 }
 
+// withdraw takes p from what is gathered. It reports false if p is under way, or answered.
+func (g *grouper) withdraw(p *part) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, n := range g.next {
+		at := slices.Index(n.parts, p)
+		if at < 0 {
+			continue
+		}
+		n.parts = slices.Delete(n.parts, at, at+1) // that others have to do with its keys is harmless
+		n.size -= p.size
+		if g.queued--; len(n.parts) == 0 {
+			g.next = slices.Delete(g.next, i, i+1)
+		}
+		return true
+	}
+	return false
+}
+
+// take returns the group that is to be sent now, nil if there is none.
+func (g *grouper) take() *group {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.next) == 0 {
+		g.sending = false
+		return nil
+	}
+	now := g.next[0]
+	g.next = slices.Delete(g.next, 0, 1)
+	g.queued -= len(now.parts)
+	return now
+}
+
 // sendAll sends what is gathered until nothing is.
 func (g *grouper) sendAll() {
-	for {
-		g.mu.Lock()
-		if len(g.next) == 0 {
-			g.sending = false
-			g.mu.Unlock()
-			return
-		}
-		now := g.next[0]
-		g.next = g.next[1:]
-		g.queued -= len(now.parts)
-		g.mu.Unlock()
+	for now := g.take(); now != nil; now = g.take() {
 		began := time.Now()
-		now.send(g)
-		if len(now.parts) > 1 {
-			g.gather(len(now.parts), time.Since(began)/4)
+		if g.sendOne(now) && len(now.parts) > 1 {
+			g.gather(len(now.parts), min(time.Since(began)/4, gatherMax))
 		}
+	}
+}
+
+// sendOne sends a group, and reports whether it was answered soon. If not, it goes on in the background.
+func (g *grouper) sendOne(now *group) bool {
+	answered := make(chan struct{})
+	g.run(func() {
+		defer close(answered)
+		now.send(g)
+	})
+	slow := time.NewTimer(slowAfter)
+	defer slow.Stop()
+	select {
+	case <-answered:
+		return true
+	case <-slow.C:
+		return false
 	}
 }
 

@@ -18,9 +18,10 @@ import (
 	"github.com/pawl-dev/pawl/kv"
 )
 
-// A post is an etcd that takes a second for each request, writes down what it was asked, and says what it is told to.
+// A post is an etcd that takes half a second for each request, or as long as it is told to, writes down what it was asked, and says what it is told to.
 type post struct {
-	says func(r *pb.TxnRequest) error
+	says  func(r *pb.TxnRequest) error
+	takes func(r *pb.TxnRequest) time.Duration
 
 	mu  sync.Mutex
 	log []string
@@ -34,7 +35,7 @@ func (p *post) asked() []string {
 	slices.Sort(p.log)
 	told := make([]string, len(p.log))
 	for i, line := range p.log {
-		_, told[i], _ = strings.Cut(line, ": ")
+		_, told[i], _ = strings.Cut(line, "; ")
 	}
 	return told
 }
@@ -46,11 +47,15 @@ func (p *post) send(ctx context.Context, r *pb.TxnRequest, opts ...grpc.CallOpti
 		}
 	}
 	p.mu.Lock()
-	p.log = append(p.log, fmt.Sprint(time.Now().Format(time.TimeOnly), ": ", asked(r)))
+	p.log = append(p.log, fmt.Sprint(time.Now().Format("15:04:05.000;"), " ", asked(r)))
 	rev := int64(len(p.log))
 	p.mu.Unlock()
+	takes := time.Second / 2
+	if p.takes != nil {
+		takes = p.takes(r)
+	}
 	select {
-	case <-time.After(time.Second):
+	case <-time.After(takes):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -155,7 +160,7 @@ func TestCommitsAreSentTogether(t *testing.T) {
 					}
 					return nil
 				}}
-				g := &grouper{send: p.send, ctx: t.Context(), run: func(f func()) { go f() }, patience: time.Minute, answered: func(*pb.ResponseHeader, bool) error { return nil }}
+				g := grouperOf(t, p)
 				go g.txn(t.Context(), request("first"), 0, later())
 				synctest.Wait()
 				errs := make([]string, len(c.while))
@@ -190,25 +195,107 @@ func TestCommitsAreSentTogether(t *testing.T) {
 	}
 }
 
-// Who goes away while others are asked about is told so, and may be done all the same.
+// grouperOf returns one that sends to p.
+func grouperOf(t *testing.T, p *post) *grouper {
+	return &grouper{send: p.send, ctx: t.Context(), run: func(f func()) { go f() }, patience: time.Minute, answered: func(*pb.ResponseHeader, bool) error { return nil }}
+}
+
+// Who goes away is never sent if it was not yet: etcd may be asked much later. Of what was sent nobody knows.
 func TestWhoLeavesAGroup(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		leaves time.Duration // after the first is sent, which takes half a second
+		want   []string      // is asked
+		sent   bool
+	}{
+		{"one of several before they are sent", time.Second / 4, []string{"first-0", "b-0"}, false},
+		{"one of several while they are asked about", time.Second * 3 / 4, []string{"first-0", "b-1 a-0"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &post{}
+				g := grouperOf(t, p)
+				go g.txn(t.Context(), request("first"), 0, later())
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
+				defer cancel()
+				go g.txn(t.Context(), request("b"), 0, later())
+				synctest.Wait()
+				_, sent, err := g.txn(ctx, request("a"), 0, nil)
+				if sent != c.sent || !errors.Is(err, context.DeadlineExceeded) || (judge(err, sent) == unknown) != c.sent {
+					t.Errorf("it is told %v, sent %v", err, sent)
+				}
+				time.Sleep(time.Minute / 2)
+				if got := p.asked(); !slices.Equal(got, c.want) {
+					t.Errorf("it was asked %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Of many who wait for an etcd that does not answer, those who have lost patience are not sent when it does.
+func TestWhoLeavesALongQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &post{}
-		g := &grouper{send: p.send, ctx: t.Context(), run: func(f func()) { go f() }, patience: time.Minute, answered: func(*pb.ResponseHeader, bool) error { return nil }}
-		go g.txn(t.Context(), request("first"), 0, later())
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		away := make(chan struct{})
+		p := &post{takes: func(*pb.TxnRequest) time.Duration { <-away; return 0 }}
+		g := grouperOf(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		go g.txn(t.Context(), request("b"), 0, later())
+		unsent := 0
+		var mu sync.Mutex
+		for i := range 2000 {
+			go func() {
+				if _, sent, _ := g.txn(ctx, request(fmt.Sprint("k", i)), 0, nil); !sent {
+					mu.Lock()
+					unsent++
+					mu.Unlock()
+				}
+			}()
+		}
+		time.Sleep(11 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if g.mu.Lock(); g.queued != 0 || len(g.next) != 0 {
+			t.Errorf("%d are still to be sent, in %d groups", g.queued, len(g.next))
+		}
+		g.mu.Unlock()
+		asked := len(p.asked())
+		if sent := 2000 - unsent; sent > asked*groupCommits || asked > 11 {
+			t.Errorf("%d were sent, in %d requests", sent, asked)
+		}
+		close(away)
+		time.Sleep(time.Minute)
+		if now := len(p.asked()); now != asked || g.sending {
+			t.Errorf("%d requests after they had left", now-asked)
+		}
+	})
+}
+
+// A member of etcd that hangs keeps only those waiting who were sent to it.
+func TestAGroupThatHangsKeepsNobodyElseWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &post{takes: func(r *pb.TxnRequest) time.Duration {
+			if strings.Contains(asked(r), "first") {
+				return time.Hour
+			}
+			return time.Millisecond
+		}}
+		g := grouperOf(t, p)
+		go g.txn(t.Context(), request("first"), 0, nil)
 		synctest.Wait()
-		_, sent, err := g.txn(ctx, request("a"), 0, nil)
-		if !sent || !errors.Is(err, context.DeadlineExceeded) || judge(err, sent) != unknown {
-			t.Errorf("it is told %v, sent %v", err, sent)
+		began := time.Now()
+		for i := range 3 {
+			seen := make(chan struct{})
+			time.AfterFunc(slowAfter+time.Second, func() { close(seen) })
+			if _, _, err := g.txn(t.Context(), request(fmt.Sprint("k", i)), 0, seen); err != nil {
+				t.Fatal(err)
+			}
 		}
-		time.Sleep(time.Minute / 2)
-		if got, want := p.asked(), []string{"first-0", "b-1 a-0"}; !slices.Equal(got, want) {
-			t.Errorf("it was asked %q, want %q", got, want)
+		if took := time.Since(began); took > 10*time.Second || len(p.asked()) != 4 {
+			t.Errorf("it took %v, and %q", took, p.asked())
 		}
+		time.Sleep(2 * time.Minute) // the first loses patience
 	})
 }
 
