@@ -164,7 +164,7 @@ func (c *attempts) catchUp(rev kv.Revision) error {
 // attempt asks etcd to do what is planned. It is not over if something changed that only the plan rested on, or if
 // etcd was not able to look at it.
 func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
-	if !p.writes() && len(p.conditions) == 0 {
+	if !p.writes() && len(p.conditions) == 0 { // nor births, which are of what is written
 		if _, err := c.e.latest(c.ctx, "commit"); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
@@ -264,7 +264,7 @@ func (c *attempts) nothing(err error) error {
 func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over bool, err error) {
 	var first *kv.Error
 	lostTo, have := int64(never), int64(never) // etcd's revisions
-	for i, cond := range p.conditions {
+	for i, cond := range p.rests() {
 		at := int64(never)
 		if kvs := r.GetResponses()[i].GetResponseRange().GetKvs(); len(kvs) > 0 {
 			at = kvs[0].GetModRevision()
@@ -273,20 +273,21 @@ func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over 
 		if lostTo = max(lostTo, at); at == never {
 			lostTo = r.GetHeader().GetRevision() // the deletion's is not told
 		}
-		if at != c.e.in.theirs(cond.At) && first == nil && i < len(c.txn.Conditions) {
+		if i < len(c.txn.Conditions) && at != c.e.in.theirs(cond.At) && first == nil {
 			first, have = &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Kind: kv.ErrConflict}, at
 		}
 	}
 	err = c.e.reach(c.ctx, c.e.in.ours(lostTo))
+	known := true
 	if first != nil && have != never {
-		first.Have = c.e.revisionAfter(first.Key, have)
+		first.Have, known = c.e.revisionAt(first.Key, have)
 	}
 	switch {
 	case c.ticket.seen(): // an attempt before this one was made after all
 		return c.ticket.committed, true, nil
 	case err != nil:
 		return kv.Committed{}, true, c.nothing(err)
-	case first != nil:
+	case first != nil && known:
 		return kv.Committed{}, true, first
 	}
 	return kv.Committed{}, false, nil

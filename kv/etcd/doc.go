@@ -42,8 +42,8 @@
 // # What a commit may hold
 //
 // etcd takes [MaxOps] changes, as many conditions, and requests of [MaxBytes]. More is
-// [kv.ErrTooLarge]. A deletion costs one change more, however many keys it has, and a put that keeps its
-// key's expiry, or a deletion, costs a condition where it has none.
+// [kv.ErrTooLarge]. A deletion costs one change more, however many keys it has, and whatever changes
+// a key costs a condition on it where it has none.
 //
 // # Expiry
 //

@@ -313,16 +313,20 @@ func (n *group) sendTogether(ctx context.Context, g *grouper) {
 	}
 }
 
-// revisionAfter returns the revision at which a key was that etcd has at one of its own: it is known once the index
-// shows all of that revision.
-func (e *Engine) revisionAfter(key string, rev int64) kv.Revision {
-	for v := e.index.Newest().Get(key); v != nil; v = v.Prev() {
-		if at := e.in.theirs(v.Revision); at <= rev {
-			if at == rev && !v.Deleted {
-				return v.Revision
-			}
-			break
-		}
+// revisionAt returns the revision at which a key was that etcd had at one of its own, once the index shows all of that. It
+// is not known any more if the key has changed since, and history is forgotten.
+func (e *Engine) revisionAt(key string, rev int64) (at kv.Revision, known bool) {
+	newest := e.index.Newest()
+	if v := newest.Get(key); v != nil && e.in.theirs(v.Revision) == rev {
+		return v.Revision, true
 	}
-	return e.in.ours(rev) // by now it is gone, and so is the memory of it
+	then, err := e.index.Read(e.ctx, kv.Exactly(min(e.in.ours(rev), newest.Revision())))
+	if err != nil {
+		return kv.Absent, false
+	}
+	v := then.Get(key)
+	if v == nil || e.in.theirs(v.Revision) != rev {
+		return kv.Absent, false
+	}
+	return v.Revision, true
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/kv/mvcc"
 )
 
 // A post is an etcd that takes half a second for each request, or as long as it is told to, writes down what it was asked, and says what it is told to.
@@ -326,4 +327,34 @@ func TestTheRevisionsOfAStoreAreSeveralOfEtcds(t *testing.T) {
 	if k.ours(never) != kv.Absent || k.theirs(kv.Absent) != never || k.theirs(1) != emptyRevision || k.behind(kv.Absent) != 0 {
 		t.Error("what is not there has a revision, or what is before all has none")
 	}
+}
+
+// What a commit lost to is named by its own revision, however the key went on since.
+func TestWhatACommitLostTo(t *testing.T) {
+	in := newKeyspace("/p")
+	e := &Engine{in: in, ctx: t.Context(), index: mvcc.New(mvcc.Options{}, mvcc.Base{Revision: in.ours(1), Floor: in.ours(1)})}
+	now := time.Unix(1, 0)
+	put := func(key string, rev kv.Revision) *kv.Version {
+		return &kv.Version{Key: key, Revision: rev, Created: rev, Value: []byte("x")}
+	}
+	gone := func(key string, rev kv.Revision) *kv.Version {
+		return &kv.Version{Key: key, Revision: rev, Created: in.ours(2), Deleted: true}
+	}
+	e.index.Publish(now, in.ours(2)-1, []*kv.Version{put(a, in.ours(2)-2), put(b, in.ours(2)-1)}) // the last of three lost
+	expect := func(name, key string, rev int64, want kv.Revision, wantKnown bool) {
+		t.Helper()
+		if got, known := e.revisionAt(key, rev); got != want || known != wantKnown {
+			t.Errorf("%s: got %d, %v, want %d, %v", name, got, known, want, wantKnown)
+		}
+	}
+	expect("what is there", a, 2, in.ours(2)-2, true)
+	e.index.Publish(now, in.ours(4), []*kv.Version{gone(a, in.ours(3)), put(b, in.ours(4))})
+	expect("what was deleted since", a, 2, in.ours(2)-2, true)
+	expect("what was put anew since", b, 2, in.ours(2)-1, true)
+	expect("what was put last", b, 4, in.ours(4), true)
+	if err := e.index.Compact(t.Context(), in.ours(4)); err != nil {
+		t.Fatal(err)
+	}
+	expect("what is forgotten", a, 2, kv.Absent, false)
+	expect("what is there all the same", b, 4, in.ours(4), true)
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -72,6 +73,7 @@ type change struct {
 // A plan is a transaction for etcd.
 type plan struct {
 	conditions []kv.Condition // the caller's, and then those that the plan itself rests on
+	births     []kv.Condition // when keys were made that are put whatever they are: the envelope says more of it than etcd knows
 	changes    []change
 	deletes    bool          // something
 	lasting    time.Duration // the longest time after which a key expires; 0 if none does by this
@@ -86,8 +88,8 @@ func makePlan(txn kv.Txn, seen kv.Snapshot) plan {
 	}
 	for i, op := range txn.Ops {
 		c := change{op: op}
+		at, tied := conditionOn(txn.Conditions, op.Key)
 		if op.Delete || op.Expiry.Kind == kv.Keep {
-			at, tied := conditionOn(txn.Conditions, op.Key)
 			if !tied || at != kv.Absent {
 				c.was = seen.Get(op.Key)
 			}
@@ -98,6 +100,9 @@ func makePlan(txn kv.Txn, seen kv.Snapshot) plan {
 		}
 		if there := seen.Get(op.Key); there != nil {
 			c.born = there.Created
+		}
+		if !tied && !op.Delete && op.Expiry.Kind != kv.Keep {
+			p.births = append(p.births, kv.Condition{Key: op.Key, At: c.born})
 		}
 		p.deletes = p.deletes || op.Delete && !c.lost
 		if op.Expiry.Kind == kv.After {
@@ -136,16 +141,22 @@ type signature struct {
 	leases map[time.Duration]int64 // by the time after which keys expire
 }
 
+// rests returns all conditions: those of births come last.
+func (p plan) rests() []kv.Condition { return slices.Concat(p.conditions, p.births) }
+
 // request returns the plan as etcd wants it. If the conditions do not hold, it answers where their keys are.
 func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
+	rests := p.rests()
 	r := &pb.TxnRequest{
-		Compare: make([]*pb.Compare, len(p.conditions)),
-		Failure: make([]*pb.RequestOp, len(p.conditions)),
+		Compare: make([]*pb.Compare, len(rests)),
+		Failure: make([]*pb.RequestOp, len(rests)),
 		Success: make([]*pb.RequestOp, 0, len(p.changes)+1),
 	}
-	for i, c := range p.conditions {
+	for i, c := range rests {
 		key := in.in(c.Key)
-		r.Compare[i] = atRevision(key, in.theirs(c.At))
+		if r.Compare[i] = atRevision(key, in.theirs(c.At)); i >= len(p.conditions) {
+			r.Compare[i] = madeAt(key, in.theirs(c.At))
+		}
 		r.Failure[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
 	}
 	for _, c := range p.changes {
@@ -193,6 +204,14 @@ func atRevision(key []byte, at int64) *pb.Compare {
 	return &pb.Compare{
 		Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
 		TargetUnion: &pb.Compare_ModRevision{ModRevision: at},
+	}
+}
+
+// madeAt holds if a key was made at a revision of etcd's.
+func madeAt(key []byte, at int64) *pb.Compare {
+	return &pb.Compare{
+		Key: key, Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: at},
 	}
 }
 

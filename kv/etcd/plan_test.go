@@ -64,6 +64,10 @@ func told(r *pb.TxnRequest) string {
 	var lines []string
 	name := func(key []byte) string { return strings.TrimPrefix(string(key), "/p/kv/") }
 	for _, c := range r.Compare {
+		if c.Target == pb.Compare_CREATE {
+			lines = append(lines, fmt.Sprintf("if %s since %d", name(c.Key), c.GetCreateRevision()))
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("if %s at %d", name(c.Key), c.GetModRevision()))
 	}
 	for _, op := range r.Success {
@@ -111,8 +115,8 @@ func TestWhatEtcdIsAskedToDo(t *testing.T) {
 			`if b at 7; put b "1" until 1000 lease kept`},
 		{"a blind one rests on what it keeps", kv.Txn{Ops: []kv.Op{kv.Put(b, []byte("1")), kv.Put(c, []byte("2"))}},
 			`if b at 7; if c at 0; put b "1" until 1000 lease kept; put c "2"`},
-		{"one that drops an expiry rests on nothing", kv.Txn{Ops: []kv.Op{forever}}, `put b "1"`},
-		{"one that gives an expiry has a lease", kv.Txn{Ops: []kv.Op{after}}, `put c "1" until 150 lease 77`},
+		{"one that drops an expiry rests on when its key was made", kv.Txn{Ops: []kv.Op{forever}}, `if b since 6; put b "1"`},
+		{"one that gives an expiry has a lease", kv.Txn{Ops: []kv.Op{after}}, `if c since 0; put c "1" until 150 lease 77`},
 		{"a key that must be absent has no expiry to keep", kv.Txn{Conditions: []kv.Condition{at(b, kv.Absent)}, Ops: []kv.Op{kv.Put(b, []byte("1"))}},
 			`if b at 0; put b "1"`},
 		{"a deletion says who made it", kv.Txn{Conditions: []kv.Condition{at(a, 5)}, Ops: []kv.Op{kv.Delete(a)}},
@@ -121,7 +125,7 @@ func TestWhatEtcdIsAskedToDo(t *testing.T) {
 			`if a at 5; if b at 7; delete a; delete b; put /deleted ""`},
 		{"deleting what is absent is only a condition", kv.Txn{Ops: []kv.Op{kv.Delete(c)}}, `if c at 0`},
 		{"a condition is on whatever it is on", kv.Txn{Conditions: []kv.Condition{at(a, 5), at(c, 0)}, Ops: []kv.Op{forever}},
-			`if a at 5; if c at 0; put b "1"`},
+			`if a at 5; if c at 0; if b since 6; put b "1"`},
 	} {
 		p := makePlan(k.txn, seen())
 		r := p.request(narrow("/p/"), signature{id: id{1, 2}, time: 100, author: encodeAuthor(ada), leases: map[time.Duration]int64{50: 77}})
