@@ -96,7 +96,7 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 		if floor >= rev {
 			return false, e.reach(ctx, e.in.ours(r.GetHeader().GetRevision()))
 		}
-		said := envelope{id: id{e.replica, 0}, time: e.now(), author: encodeAuthor(floorer), value: binary.AppendUvarint(nil, uint64(rev))}
+		said := e.aside(binary.AppendUvarint(nil, uint64(rev)))
 		set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
 			Compare: []*pb.Compare{atRevision(e.in.in(floorKey), at)},
 			Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: e.in.in(floorKey), Value: said.encode()})},
@@ -109,6 +109,12 @@ func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err er
 		}
 		return true, e.reach(ctx, e.in.ours(set.GetHeader().GetRevision()))
 	}
+}
+
+// aside returns the envelope of something that is no commit. Like theirs it is one that no pawl takes for its own which
+// would call the revision in it by another number.
+func (e *Engine) aside(value []byte) envelope {
+	return envelope{grouped: true, id: id{e.replica, 0}, time: e.now(), author: encodeAuthor(floorer), value: value}
 }
 
 // notice forgets what etcd has forgotten, except what is younger than any history may be that is forgotten unasked.
@@ -186,7 +192,7 @@ func (e *Engine) look() {
 func (e *Engine) tryRoom() {
 	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
 	defer cancel()
-	said := envelope{id: id{e.replica, 0}, time: e.now(), author: encodeAuthor(floorer)}
+	said := e.aside(nil)
 	_, err := e.kv.Put(withLeader(ctx), &pb.PutRequest{Key: e.in.in(roomKey), Value: said.encode()}, patient)
 	if err == nil {
 		e.health.wrote(true)

@@ -358,3 +358,22 @@ func TestWhatACommitLostTo(t *testing.T) {
 	expect("what is forgotten", a, 2, kv.Absent, false)
 	expect("what is there all the same", b, 4, in.ours(4), true)
 }
+
+// Before commits came in groups a revision of etcd's was one of the store's. A pawl of that time does not know flag bit 1,
+// and stops where it meets it: so whatever tells a revision has it.
+func TestWhoCountsOtherwiseRefusesWhatTellsARevision(t *testing.T) {
+	e := &Engine{opts: Options{}.complete(), replica: 7}
+	for name, b := range map[string][]byte{
+		"the floor":           e.aside([]byte{9}).encode(),
+		"an origin":           origin{ahead: 9, whole: true}.encode(1),
+		"a restore under way": origin{ahead: 9}.encode(1),
+		"a commit":            change{op: kv.Put(a, nil)}.put(e.in, signature{author: encodeAuthor(floorer)}).Value,
+	} {
+		if flags := b[1]; flags&hasBehind == 0 {
+			t.Errorf("%s has flags %#x", name, flags)
+		}
+		if _, err := decode(b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

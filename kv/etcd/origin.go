@@ -30,13 +30,14 @@ const (
 	restored
 )
 
+// encode returns o as it is kept: in an envelope that no pawl opens which counts revisions in another way.
 func (o origin) encode(now kv.Instant) []byte {
 	state := uint64(restoring)
 	if o.whole {
 		state = restored
 	}
 	value := binary.AppendUvarint(binary.AppendUvarint(nil, state), uint64(o.ahead))
-	return envelope{id: o.id, time: now, author: encodeAuthor(restorer), value: value}.encode()
+	return envelope{grouped: true, id: o.id, time: now, author: encodeAuthor(restorer), value: value}.encode()
 }
 
 // originOf reads what is kept under the key of an origin.

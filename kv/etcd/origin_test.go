@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -38,7 +39,7 @@ func TestRevisionsOfAStoreAndOfEtcd(t *testing.T) {
 	}
 }
 
-// The first format of an origin, which all that come must read.
+// The formats of an origin that were ever written, which all that come must read: the first, and the one that is written now.
 func TestAnOriginIsReadAsItWasWritten(t *testing.T) {
 	for text, want := range map[string]origin{
 		"01000000000000000007" + "000000000000000064" + "00" + "047061776c" + "07726573746f7265" + "00" + "01e807": {id: id{replica: 7}, ahead: 1000},
@@ -46,13 +47,20 @@ func TestAnOriginIsReadAsItWasWritten(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(want), func(t *testing.T) {
 			wrote := want.encode(100)
-			if got := hex.EncodeToString(wrote); got != text {
-				t.Errorf("written as %s, want %s", got, text)
+			now := "010200" + strings.TrimPrefix(text, "0100")
+			if got := hex.EncodeToString(wrote); got != now {
+				t.Errorf("written as %s, want %s", got, now)
+			}
+			first, err := hex.DecodeString(text)
+			if err != nil {
+				t.Fatal(err)
 			}
 			want.at = 5
-			got, err := originOf([]*mvccpb.KeyValue{{Key: []byte("/p/kv//origin"), Value: wrote, ModRevision: 5}})
-			if err != nil || got != want {
-				t.Errorf("read as %+v, %v, want %+v", got, err, want)
+			for _, b := range [][]byte{first, wrote} {
+				got, err := originOf([]*mvccpb.KeyValue{{Key: []byte("/p/kv//origin"), Value: b, ModRevision: 5}})
+				if err != nil || got != want {
+					t.Errorf("read as %+v, %v, want %+v", got, err, want)
+				}
 			}
 		})
 	}
