@@ -30,7 +30,7 @@
 //
 // # Keys
 //
-// A key is space/group/resource[/namespace]/name, all parts non-empty and free of '/'.
+// A key is space/group/resource[/namespace]/name, all parts non-empty, free of '/', and none of them '.' or '..'.
 // The space separates API servers that share one process; the part before the namespace
 // (the first three) is called a table. A prefix ends in '/' and names a space, a table
 // or a namespace of a table; as a prefix of a [Watch] a full key stands for that one key.

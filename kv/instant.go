@@ -1,6 +1,9 @@
 package kv
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // An Instant is a time of day in a third of the room that a [time.Time] takes, of which a store holds
 // many: nanoseconds since 1970, from 1678 to 2262. Zero is none.
@@ -25,8 +28,13 @@ func (i Instant) Time() time.Time {
 // IsZero says that there is none.
 func (i Instant) IsZero() bool { return i == 0 }
 
-// Add returns the instant so much later.
-func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+// Add returns the instant so much later, or the last one there is.
+func (i Instant) Add(d time.Duration) Instant {
+	if d > 0 && i > math.MaxInt64-Instant(d) {
+		return math.MaxInt64
+	}
+	return i + Instant(d)
+}
 
 // Sub returns how much later i is than j.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }

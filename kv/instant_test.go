@@ -15,6 +15,8 @@ func TestInstants(t *testing.T) {
 		t.Error("the zero time is no instant, and every other is one")
 	case i.Add(time.Minute).Sub(i) != time.Minute:
 		t.Error("a minute later is not a minute later")
+	case i.Add(1<<63-1) != 1<<63-1 || i.Add(-time.Minute).Sub(i) != -time.Minute:
+		t.Error("what is later is not later, or what is earlier is not earlier")
 	case i.String() != "2030-01-02T02:04:05.000000006Z":
 		t.Errorf("shown as %s", i)
 	}

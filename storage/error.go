@@ -37,7 +37,12 @@ var kindNames = [...]string{
 	TooLarge: "too large",
 }
 
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
 
 // An Error says which object, or which request, and what stood in the way.
 type Error struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 	"unique"
@@ -238,7 +239,9 @@ func (e *Engine) lapse(t *ticket, op kv.Op, v *kv.Version, elapsed time.Duration
 	switch {
 	case v.Expires.IsZero():
 	case op.Expiry.Kind == kv.After:
-		due = elapsed + op.Expiry.For
+		if due = elapsed + op.Expiry.For; due < elapsed { // more than there are nanoseconds to count
+			due = math.MaxInt64
+		}
 	default:
 		return // as it was
 	}

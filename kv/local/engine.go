@@ -26,8 +26,8 @@ type Options struct {
 
 	Progress Progress // of reading the store while it is opened, in bytes; nil means nobody wants to know
 
-	HistoryDuration time.Duration // see [mvcc.Options]
-	HistorySize     int64         // bytes; also how much log is kept beyond the newest snapshots
+	HistoryDuration time.Duration // what is older is forgotten; 0 means 1 h, and less than 75 s means that
+	HistorySize     int64         // bytes that history older than 75 s may take, and so may the log; 0 means 512 MiB
 	SegmentSize     int64         // bytes after which a segment is closed; 0 means 64 MiB
 	SnapshotSize    int64         // bytes of log after which a snapshot is written; 0 means 64 MiB
 

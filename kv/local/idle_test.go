@@ -89,3 +89,34 @@ func TestKeysThatLapseAtOneMomentShareCommits(t *testing.T) {
 		}
 	})
 }
+
+// The engine counts time in nanoseconds, of which there are 292 years.
+func TestAKeyThatIsToLastForAgesDoesNotGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := kvtest.NewClock()
+		opts := local.Options{Dir: "store", FS: newDisk(), Clock: clock}
+		e := mustOpen(t, opts)
+		clock.Advance(time.Hour)
+		op := kv.Op{Key: "default/core/events/ns/e", Value: []byte{}, Expiry: kv.Expiry{Kind: kv.After, For: 1<<63 - 1}}
+		done, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{op}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := done.Versions[0]; v.Expires.Sub(v.Time) < 200*365*24*time.Hour {
+			t.Errorf("it is said to go %v", v.Expires)
+		}
+		for range 2 {
+			clock.Advance(time.Hour)
+			synctest.Wait()
+			snap, err := e.Read(t.Context(), kv.Latest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if snap.Get(op.Key) == nil {
+				t.Error("it is gone")
+			}
+			e.Close()
+			e = mustOpen(t, opts)
+		}
+	})
+}
