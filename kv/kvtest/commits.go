@@ -369,10 +369,12 @@ func restsOnWhatIsRead(s *store) {
 	})
 	for range 3 {
 		wg.Go(func() {
-			for {
+			for n := 0; ; n++ {
 				select {
 				case <-over:
-					return
+					if n >= 20 { // where the others are not let in earlier they still ask
+						return
+					}
 				default:
 				}
 				before := s.newest()
