@@ -27,7 +27,7 @@ type ConflictError struct {
 	uid     types.UID       // the object that the writer meant, if that is what does not fit
 
 	sent    runtime.Object // the object the writer wanted; nil of one who only looks
-	patched bool           // it was computed from current, so what differs from that is what it changes
+	patch   Desire         // what sent was computed with, from current; nil of an object that was sent as it is
 	removes bool           // the writer wanted the object gone; there is no sent
 
 	rebased bool             // the write could have been rebased but for the fields that both sides changed
@@ -59,10 +59,12 @@ func (s *Store) contended(ctx context.Context, err error) {
 
 const conflictText = "the object has been modified; please apply your changes to the latest version and try again"
 
-func (s *Store) conflict(current storage.Version, seen kv.Revision, sent runtime.Object, patched bool) error {
+// conflict refuses a write that was made against another version than current. With patch, sent is what
+// that makes of current.
+func (s *Store) conflict(current storage.Version, seen kv.Revision, sent runtime.Object, patch Desire) error {
 	return &ConflictError{
 		status: apierrors.NewConflict(s.resource, current.Name(), errors.New(conflictText)),
-		store:  s, seen: seen, current: current, sent: sent, patched: patched,
+		store:  s, seen: seen, current: current, sent: sent, patch: patch,
 	}
 }
 
@@ -75,7 +77,8 @@ func (s *Store) overlapping(current storage.Version, seen kv.Revision, changes [
 }
 
 // Explain works out what changed since the writer read. It reads nothing but history that is
-// kept in memory, and does so once.
+// kept in memory, and does so once. The [Desire] of a patch it asks what it makes of the version that
+// the patch names.
 func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,27 +124,53 @@ func (e *ConflictError) explain(ctx context.Context) (Explanation, error) {
 }
 
 // touched returns the fields that the refused write changes: in the version it was based on
-// or, if it is a patch, in the one that the patch was applied to. What this endpoint puts
+// or, if it is a patch, in that one or the one that exists. What this endpoint puts
 // back whatever is sent is not touched. Nil is every field there is: that is what a delete changes.
 func (e *ConflictError) touched(ctx context.Context, seen storage.Version) (*paths, error) {
 	switch {
 	case e.removes:
 		return nil, nil
-	case e.sent == nil && !e.rebased:
-		return indexed(nil), nil
 	case e.rebased:
 		return indexed(e.changes), nil
-	case e.patched:
-		seen = e.current
+	case e.sent == nil:
+		return indexed(nil), nil
+	case e.patch == nil:
+		fields, err := e.changed(ctx, seen, e.sent)
+		return indexed(fields), err
 	}
-	base, err := e.store.reading(ctx, seen)
+	fields, err := e.changed(ctx, e.current, e.sent)
 	if err != nil {
 		return nil, err
 	}
-	e.store.prepareSuccessor(ctx, e.sent, base.object)
-	wanted, err := fieldsOf(e.sent)
+	before, err := e.patching(ctx, seen)
+	return indexed(append(fields, before...)), err
+}
+
+// changed returns the fields in which obj, as the successor of base, differs from it.
+func (e *ConflictError) changed(ctx context.Context, base storage.Version, obj runtime.Object) ([]fieldpath.Path, error) {
+	was, err := e.store.reading(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	return indexed(compare(e.store.shapeOf(), base.content, wanted)), nil
+	e.store.prepareSuccessor(ctx, obj, was.object)
+	wanted, err := fieldsOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return compare(e.store.shapeOf(), was.content, wanted), nil
+}
+
+// patching returns the fields that the patch changes in the version that it names. What it sets to a
+// value that somebody else has given it since it changes there, and not in what exists; one that cannot be applied
+// there changes none.
+func (e *ConflictError) patching(ctx context.Context, seen storage.Version) ([]fieldpath.Path, error) {
+	was, err := e.store.reading(ctx, seen)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := e.patch(ctx, was.object.DeepCopyObject())
+	if err != nil {
+		return nil, nil
+	}
+	return e.changed(ctx, seen, obj)
 }

@@ -36,6 +36,9 @@ func set(key, value string) func(*configMap) {
 	return func(cm *configMap) { cm.Data[key] = "SECRET " + value }
 }
 
+// errUnfit is what a patch panics with that does not fit the object.
+var errUnfit = errors.New("it does not fit")
+
 // Every story begins at 15:09:26 with an object that somebody reads; each deed comes a
 // minute later; then the reader writes. All values are called SECRET, and none may be told.
 func TestConflictsAreExplained(t *testing.T) {
@@ -148,11 +151,30 @@ func TestConflictsAreExplained(t *testing.T) {
 			s.by("editor", "update", "", func(cm *configMap) { slices.Reverse(cm.OwnerReferences) })
 		}, func(cm *configMap) { cm.OwnerReferences[1].Name = "mine" }, false, false,
 			[]string{`.metadata.ownerReferences: changed by "editor" (Update, ` + first + `)` + touch}},
-		{"a patch that names a version touches what it changes in what is there", func(s *stand) {
-			s.by("editor", "update", "", func(cm *configMap) { set("one", "x")(cm); set("two", "x")(cm); set("three", "x")(cm) })
-		}, func(cm *configMap) { set("two", "x")(cm); set("three", "y")(cm); set("mine", "y")(cm) }, true, false, []string{
-			`.data.three: changed by "editor" (Update, ` + first + `)` + touch,
-			`.data.one: changed by "editor" (Update, ` + first + `)` + untouched, `.data.two: changed by "editor" (Update, ` + first + `)` + untouched,
+		{"a patch that names a version touches what it changes in that one, and in what is there", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) {
+				set("one", "x")(cm)
+				set("two", "x")(cm)
+				set("three", "x")(cm)
+				set("kept", "x")(cm)
+			})
+		}, func(cm *configMap) {
+			set("two", "x")(cm)
+			set("three", "y")(cm)
+			set("kept", "old")(cm)
+			set("mine", "y")(cm)
+		}, true, false, []string{
+			`.data.kept: changed by "editor" (Update, ` + first + `)` + touch, `.data.three: changed by "editor" (Update, ` + first + `)` + touch,
+			`.data.two: changed by "editor" (Update, ` + first + `)` + touch, `.data.one: changed by "editor" (Update, ` + first + `)` + untouched,
+		}},
+		{"a patch that cannot be applied to the version that it names touches what it changes in what is there", func(s *stand) {
+			s.by("editor", "update", "", func(cm *configMap) { set("one", "x")(cm); set("two", "x")(cm) })
+		}, func(cm *configMap) {
+			if set("two", "y")(cm); cm.Data["one"] == "" {
+				panic(errUnfit)
+			}
+		}, true, false, []string{
+			`.data.two: changed by "editor" (Update, ` + first + `)` + touch, `.data.one: changed by "editor" (Update, ` + first + `)` + untouched,
 		}},
 		{"exactly twenty fields are told", func(s *stand) { s.by("editor", "update", "", many(20)) }, set("mine", "y"), false, false,
 			twenty(`changed by "editor" (Update, ` + first + `)` + untouched)},
@@ -219,12 +241,20 @@ func TestConflictsAreExplained(t *testing.T) {
 				cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "A", Name: "one", UID: "u1"}, {APIVersion: "v1", Kind: "A", Name: "two", UID: "u2"}}
 			}))
 			c.story(s)
-			store, desire, o := s.Store, Exactly(with(read.DeepCopy(), c.write)), UpdateOptions{Patch: c.patch}
+			store, o := s.Store, UpdateOptions{Patch: c.patch}
 			if c.status {
 				store = s.statusOf
 			}
+			desire := func(context.Context, runtime.Object) (runtime.Object, error) {
+				return with(read.DeepCopy(), c.write), nil
+			}
 			if c.patch {
-				desire = func(_ context.Context, current runtime.Object) (runtime.Object, error) {
+				desire = func(_ context.Context, current runtime.Object) (_ runtime.Object, err error) {
+					defer func() {
+						if recover() == errUnfit {
+							err = errUnfit
+						}
+					}()
 					return with(current.(*configMap), func(cm *configMap) { cm.ResourceVersion = read.ResourceVersion; c.write(cm) }), nil
 				}
 			}

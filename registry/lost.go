@@ -58,7 +58,7 @@ func (t *trial) lostTo(current storage.Version) bool {
 }
 
 func (t *trial) lost(s *Store, current storage.Version, why error) error {
-	return &LostError{Attempts: t.made, Conflict: s.conflict(current, t.base, t.sent, false).(*ConflictError), Err: why}
+	return &LostError{Attempts: t.made, Conflict: s.conflict(current, t.base, t.sent, nil).(*ConflictError), Err: why}
 }
 
 // spent is the error of an update that lost to current and has no more attempts; nil if it may go on.

@@ -48,7 +48,7 @@ func listed(fields []string) string {
 // version is gone. Sent is what the writer wants now that current exists.
 func (u *update) rebase(ctx context.Context, current storage.Version, named kv.Revision, sent runtime.Object) (runtime.Object, error) {
 	s := u.store
-	asEver := func() error { return s.conflict(current, named, sent, u.o.Patch) }
+	asEver := func() error { return s.conflict(current, named, sent, u.patch()) }
 	seen, how := ancestor(current, named, s.oldest())
 	if how != earlier {
 		return nil, asEver()

@@ -173,7 +173,7 @@ func (s *Store) Unchanged(namespace, name, resourceVersion string) Member {
 		case !current.Exists():
 			return &storage.Error{Kind: storage.NotFound, Namespace: namespace, Name: name}
 		case current.Revision() != seen:
-			return s.conflict(current, seen, nil, false)
+			return s.conflict(current, seen, nil, nil)
 		}
 		return nil
 	})

@@ -36,7 +36,7 @@ type UpdateOptions struct {
 	// UID, if not empty, must be that of the object (rule S45). PUT names that of its body.
 	UID types.UID
 	// Patch says that desire changes what exists, rather than putting an object in its place:
-	// that is how a conflict tells which fields the write touches.
+	// that is how a conflict tells which fields the write touches. [ConflictError.Explain] asks desire once more.
 	Patch bool
 	// Reads says that desire only reads current, and returns nothing of it that may be changed: it
 	// need not be copied then.
@@ -168,7 +168,7 @@ func (u *update) judge(ctx context.Context, current storage.Version, view *stora
 			return storage.Verdict{}, err
 		}
 	case conflict:
-		return storage.Verdict{}, s.conflict(current, named, obj, u.o.Patch)
+		return storage.Verdict{}, s.conflict(current, named, obj, u.patch())
 	case invalid:
 		return storage.Verdict{}, s.mustNameVersion(u.name, named)
 	}
@@ -188,6 +188,14 @@ func (u *update) desired(ctx context.Context, old runtime.Object) (runtime.Objec
 		old = copyOf(old)
 	}
 	return u.desire(ctx, old)
+}
+
+// patch is what a conflict has to know of a desire that changes what exists; nil of any other.
+func (u *update) patch() Desire {
+	if !u.o.Patch {
+		return nil
+	}
+	return u.desire
 }
 
 // own notes who changed what, unless that has been done.
