@@ -81,7 +81,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request, rt route,
 	}
 	ctx = warning.WithWarningRecorder(ctx, c.warnings)
 	c.r = r.WithContext(storage.WithAuthor(ctx, c.author()))
-	defer c.pace()()
+	defer c.unpace()
 	if err := serve(c); err != nil {
 		c.fail(err)
 	}

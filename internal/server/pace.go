@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +35,7 @@ type objectKey struct{ group, resource, namespace, name string }
 
 // A pace is how an object is being written.
 type pace struct {
-	writing int         // requests that have come and are not decided
+	writing int         // requests that have come, whole, and are not decided
 	waiting []*refusal  // first come first
 	turn    *time.Timer // ends the turn of the last who was answered; nil if it is nobody's
 }
@@ -188,14 +187,16 @@ func (w *write) wait(ctx context.Context) {
 	}
 }
 
-// pace counts the call in if it writes one object; what counts it out is to be called in any case.
-func (c *call) pace() (out func()) {
-	if c.r.Method != http.MethodPut && c.r.Method != http.MethodPatch || c.query.Has("dryRun") {
-		return func() {}
+// pace counts the call in if it writes its object. All that the client has to send should have come by then, so that
+// nobody is taken for a writer who stops half-way.
+func (c *call) pace(o writing) {
+	if !o.dryRun {
+		c.write = c.s.pacer.enter(objectKey{c.rt.group, c.rt.resource, c.namespace(), c.rt.name})
 	}
-	c.write = c.s.pacer.enter(objectKey{c.rt.group, c.rt.resource, c.namespace(), c.rt.name})
-	return func() {
-		c.write.leave(c.r.Context(), nil)
-		c.write.told()
-	}
+}
+
+// unpace counts the call out, if that has not been done.
+func (c *call) unpace() {
+	c.write.leave(c.r.Context(), nil)
+	c.write.told()
 }

@@ -3,12 +3,17 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/auth"
 	"github.com/pawl-dev/pawl/registry"
 )
 
@@ -170,4 +175,52 @@ func TestWhoLostIsAnsweredInTurn(t *testing.T) {
 		w.leave(t.Context(), errLost)
 		w.told()
 	})
+}
+
+// A slowBody is a body that comes once it may, and says when somebody waits for it.
+type slowBody struct {
+	awaited, may chan struct{}
+	io.Reader
+}
+
+func (b slowBody) Read(p []byte) (int, error) {
+	select {
+	case <-b.may:
+	default:
+		close(b.awaited)
+		<-b.may
+	}
+	return b.Reader.Read(p)
+}
+
+func TestWhoHasNotSentTheirWriteIsNoWriter(t *testing.T) {
+	for method, media := range map[string]string{http.MethodPut: "application/json", http.MethodPatch: "application/merge-patch+json"} {
+		t.Run(method, func(t *testing.T) {
+			w := newWorld(t, allowAll{})
+			w.must("POST", configMaps, `{"metadata":{"name":"a"}}`)
+			body := slowBody{make(chan struct{}), make(chan struct{}), strings.NewReader(`{"metadata":{"name":"a","labels":{"is":"slow"}}}`)}
+			r := httptest.NewRequestWithContext(auth.WithUser(t.Context(), author), method, configMaps+"/a", body)
+			r.Header.Set("Content-Type", media)
+			done := make(chan int, 1)
+			go func() {
+				rec := httptest.NewRecorder()
+				w.server.ServeHTTP(rec, r)
+				done <- rec.Code
+			}()
+			select {
+			case <-body.awaited:
+			case code := <-done:
+				t.Fatalf("it is answered %d before it has come", code)
+			}
+			w.server.pacer.mu.Lock()
+			if n := len(w.server.pacer.objects); n != 0 {
+				t.Errorf("%d objects are being written before anybody has sent a write", n)
+			}
+			w.server.pacer.mu.Unlock()
+			close(body.may)
+			if code := <-done; code != http.StatusOK {
+				t.Errorf("the write is answered %d", code)
+			}
+		})
+	}
 }

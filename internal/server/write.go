@@ -68,6 +68,7 @@ func (c *call) update() error {
 	if err := c.sameNamespace(acc); err != nil {
 		return err
 	}
+	c.pace(o)
 	did, err := c.put(obj, registry.UpdateOptions{
 		DryRun: o.dryRun, UID: acc.GetUID(), Authorize: c.mayCreate, Patch: c.scale != nil, Owned: c.scale != nil, Rebase: o.rebase,
 	})
@@ -188,6 +189,7 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
+	c.pace(o)
 	if c.applies() {
 		return c.apply(doc, o)
 	}
