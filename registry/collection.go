@@ -148,7 +148,8 @@ func only[O any](given []O) O {
 // Store returns the store beneath.
 func (c *Collection[T]) Store() *Store { return c.store }
 
-// In returns the objects in one namespace.
+// In returns the objects in one namespace. Calls that take a name need it, if objects have a namespace;
+// those that take an object find it there, too.
 func (c *Collection[T]) In(namespace string) *Collection[T] {
 	in := *c
 	in.namespace = namespace
@@ -239,7 +240,7 @@ func (c *Collection[T]) changing(name string, change func(obj *T) error) Desire 
 
 func (c *Collection[T]) options(given []UpdateOptions) UpdateOptions {
 	o := only(given)
-	o.Patch = true
+	o.Patch, o.Reads = true, false
 	if o.Attempts == 0 {
 		o.Attempts = DefaultAttempts
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -398,6 +399,18 @@ func TestAChangeThatFailsChangesNothing(t *testing.T) {
 	last := must(c.Update(ctx, "none", func(l *lamp) error { l.Finalizers = nil; return nil }))
 	if _, err := c.Get(ctx, "none"); !apierrors.IsNotFound(err) || last.Color != "green" {
 		t.Errorf("%v, %v", last, err)
+	}
+}
+
+func TestAChangeIsNeverMadeToWhatIsStored(t *testing.T) {
+	ctx := t.Context()
+	var said []string
+	c := Of[lamp](memory(t), careful{said: &said})
+	must(c.Create(ctx, newLamp("desk", "red")))
+	said = nil
+	must(c.Update(ctx, "desk", func(l *lamp) error { l.Color = "blue"; return nil }, UpdateOptions{Reads: true}))
+	if want := []string{"prepare red blue", "validate red blue", "claim red blue"}; !slices.Equal(said, want) {
+		t.Errorf("the strategy is asked about %q, want %q", said, want)
 	}
 }
 

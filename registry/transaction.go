@@ -92,6 +92,9 @@ type TransactionError struct {
 
 // Error reads like `member 1 of the transaction, update lamps "desk": …`.
 func (e *TransactionError) Error() string {
+	if e.Verb == "" {
+		return fmt.Sprintf("member %d of the transaction: %v", e.Index, e.Err)
+	}
 	name := e.Name
 	if e.Namespace != "" {
 		name = e.Namespace + "/" + name
@@ -210,6 +213,8 @@ func (t Transaction) Commit(ctx context.Context) (*Transacted, error) {
 // fits says why a member cannot be in the transaction whatever is stored.
 func (t Transaction) fits(i int, m Member) error {
 	switch {
+	case m.store == nil:
+		return apierrors.NewBadRequest("it is empty: members are made by stores and collections, such as by Updates")
 	case m.wrong != nil:
 		return m.wrong
 	case m.dryRun && !t.DryRun:
@@ -301,7 +306,11 @@ func (t Transaction) failed(ctx context.Context, writes []write, err error) erro
 
 func (t Transaction) refused(i int, err error) error {
 	m := t.Members[i]
-	return &TransactionError{Index: i, Verb: m.verb, Resource: m.store.resource, Namespace: m.namespace, Name: m.name, Err: err}
+	e := &TransactionError{Index: i, Verb: m.verb, Namespace: m.namespace, Name: m.name, Err: err}
+	if m.store != nil {
+		e.Resource = m.store.resource
+	}
+	return e
 }
 
 func (c *creation) place() string { return c.name }

@@ -98,6 +98,10 @@ func TestATransactionNamesTheMemberThatIsRefused(t *testing.T) {
 		{"one object by two stores", func(s *stand) []Member {
 			return []Member{s.Updates("ns", "one", setting("is=gold"), UpdateOptions{}), s.statusOf.Updates("ns", "one", setting("is=gold"), UpdateOptions{})}
 		}, `member 1 of the transaction, update configmaps "ns/one": it is of the same object as member 0: a transaction says once what becomes of an object`, "", "one=red two=blue"},
+		{"an empty member", func(s *stand) []Member { return []Member{s.Deletes("ns", "one", nil), {}} },
+			`member 1 of the transaction: it is empty: members are made by stores and collections, such as by Updates`, "", "one=red two=blue"},
+		{"nothing but an empty member", func(*stand) []Member { return []Member{{}} },
+			`member 0 of the transaction: it is empty: members are made by stores and collections, such as by Updates`, "", "one=red two=blue"},
 		{"two engines", func(s *stand) []Member {
 			other := newStand(s.T, namespaced)
 			return []Member{s.Deletes("ns", "one", nil), other.Deletes("ns", "two", nil)}
