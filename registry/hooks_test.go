@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/pawl-dev/pawl/kv"
+	"github.com/pawl-dev/pawl/storage"
 )
 
 // A hookFunc is a hook that is one function.
@@ -137,6 +141,58 @@ func TestHooksKnowADryRun(t *testing.T) { // rules S33, S46c, S75
 	}
 }
 
+// An authorHook notes who writes.
+type authorHook struct{ saw []string }
+
+func (h *authorHook) Begin(ctx context.Context, verb Verb, _, _ runtime.Object, _ bool) (func(context.Context, Ending), error) {
+	note := func(ctx context.Context, when string) {
+		by := storage.AuthorFrom(ctx)
+		h.saw = append(h.saw, fmt.Sprint(when, " ", verb, " by ", by.User, " with ", by.Manager))
+	}
+	note(ctx, "begin")
+	return func(ctx context.Context, _ Ending) { note(ctx, "end") }, nil
+}
+
+// A hook finds in the context who writes, and with what, whatever is being done.
+func TestHooksKnowWhoWrites(t *testing.T) { // rule S46c
+	for _, c := range []struct {
+		name string
+		verb Verb
+		do   func(ctx context.Context, s *stand) error
+	}{
+		{"a create", Create, func(ctx context.Context, s *stand) error {
+			_, err := s.Create(ctx, "ns", thing("b"), CreateOptions{})
+			return err
+		}},
+		{"an update", Update, func(ctx context.Context, s *stand) error {
+			_, err := s.Update(ctx, "ns", "a", Exactly(thing("a", "is=new")), UpdateOptions{})
+			return err
+		}},
+		{"an update that creates", Create, func(ctx context.Context, s *stand) error {
+			_, err := s.Update(ctx, "ns", "b", Exactly(thing("b")), UpdateOptions{})
+			return err
+		}},
+		{"a delete", Delete, func(ctx context.Context, s *stand) error {
+			_, err := s.Delete(ctx, "ns", "a", nil)
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStand(t, Policy{Namespaced: true, CreateOnUpdate: true, UnconditionalUpdate: true})
+			s.made(thing("a", "is=old"))
+			hook := &authorHook{}
+			s.Store.hooks = []Hook{hook}
+			if err := c.do(storage.WithAuthor(t.Context(), kv.Author{User: "anna", Manager: "editor"}), s); err != nil {
+				t.Fatal(err)
+			}
+			by := fmt.Sprint(c.verb, " by anna with editor")
+			if want := []string{"begin " + by, "end " + by}; !slices.Equal(hook.saw, want) {
+				t.Errorf("it saw %q, want %q", hook.saw, want)
+			}
+		})
+	}
+}
+
 // A hook that refuses a delete sees the object that is there, and nothing else happens to it.
 func TestAHookMayRefuseADelete(t *testing.T) { // rule S35
 	s := newStand(t, namespaced)
@@ -156,8 +212,14 @@ func TestAHookMayRefuseADelete(t *testing.T) { // rule S35
 	}
 }
 
-// A warner warns of everything.
+// A warner warns of everything, and leaves a mark on what it brings into its stored form.
 type warner struct{ *strategy }
+
+func (w warner) Canonicalize(obj runtime.Object) {
+	w.strategy.Canonicalize(obj)
+	cm := obj.(*corev1.ConfigMap)
+	cm.Annotations = map[string]string{"form": cm.Data["is"]}
+}
 
 func (w warner) Warnings(_ context.Context, obj, old runtime.Object) []string {
 	w.step("warn")
@@ -184,11 +246,11 @@ func TestWarningsAreOfWhatIsValid(t *testing.T) { // rules S43c, S65
 		steps    string
 	}{
 		{"an invalid create", wrong, func() error {
-			_, err := s.Create(ctx, "ns", thing("a"), CreateOptions{})
+			_, err := s.Create(ctx, "ns", thing("a", "is=old"), CreateOptions{})
 			return err
 		}, "", "prepare, validate"},
 		{"a create", nil, func() error {
-			_, err := s.Create(ctx, "ns", thing("a"), CreateOptions{})
+			_, err := s.Create(ctx, "ns", thing("a", "is=old"), CreateOptions{})
 			return err
 		}, "a: old is there: false", "prepare, validate, warn, canonicalize"},
 		{"an invalid update", wrong, func() error {
@@ -203,6 +265,9 @@ func TestWarningsAreOfWhatIsValid(t *testing.T) { // rules S43c, S65
 		got, s.said, s.strategy.findings = nil, nil, c.findings
 		if err := c.do(); (err == nil) != (c.findings == nil) {
 			t.Errorf("%s: %v", c.name, err)
+		}
+		if now := s.stored("a"); c.findings == nil && now.Annotations["form"] != now.Data["is"] {
+			t.Errorf("%s stores %v, want it in its stored form", c.name, now)
 		}
 		if text := strings.Join(got, ", "); text != c.want {
 			t.Errorf("%s warns %q, want %q", c.name, text, c.want)

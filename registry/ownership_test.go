@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func TestEntriesThatDifferInTimeAlone(t *testing.T) {
@@ -36,6 +38,17 @@ func TestEntriesThatDifferInTimeAlone(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
+}
+
+// A seeing strategy notes the time in the object that it validates.
+type seeing struct {
+	*strategy
+	time int64
+}
+
+func (s *seeing) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
+	s.time = obj.(*corev1.ConfigMap).ManagedFields[0].Time.Unix()
+	return nil
 }
 
 // A write that changes the times of managedFields, and nothing else that is stored, changes nothing.
@@ -71,6 +84,8 @@ func TestTimesAloneAreNoChange(t *testing.T) { // rules S66 to S69
 			s := newStand(t, namespaced)
 			s.made(thing("a", "is=old"))
 			sent := s.changed("a", func(cm *corev1.ConfigMap) { cm.ManagedFields = entries(1, "a", "b") })
+			validates := &seeing{strategy: s.strategy}
+			s.Store.strategy = validates
 			c.change(sent)
 			was := s.revision()
 			if _, err := s.Update(t.Context(), "ns", "a", Exactly(sent), UpdateOptions{}); err != nil {
@@ -81,6 +96,9 @@ func TestTimesAloneAreNoChange(t *testing.T) { // rules S66 to S69
 			}
 			if got := s.stored("a").ManagedFields[0].Time.Unix(); got != c.time {
 				t.Errorf("the time is %d, want %d", got, c.time)
+			}
+			if validates.time != c.time {
+				t.Errorf("validated is the time %d, want %d (S52, S67)", validates.time, c.time)
 			}
 			old := with(thing("a", "is=old"), func(cm *corev1.ConfigMap) { cm.ManagedFields = entries(1, "a", "b") })
 			obj := with(old.DeepCopy(), c.change)

@@ -407,6 +407,24 @@ func TestTheLastFinalizerTakesTheObjectWithIt(t *testing.T) {
 	}
 }
 
+// An update that is refused removes nothing, though nothing would hold the object any more (rule S52).
+func TestWhatIsRefusedRemovesNothing(t *testing.T) {
+	s := newStand(t, namespaced)
+	s.made(thing("a"))
+	old := s.changed("a", func(cm *corev1.ConfigMap) {
+		cm.DeletionTimestamp, cm.Finalizers = at(cm.CreationTimestamp), []string{"x.y/a"}
+	})
+	s.strategy.findings = field.ErrorList{field.Required(field.NewPath("data"), "say something")}
+	res, err := s.Update(t.Context(), "ns", "a", Exactly(with(old, func(cm *corev1.ConfigMap) { cm.Finalizers = nil })), UpdateOptions{})
+	told(t, err, `422 Invalid: ConfigMap "a" is invalid: data: Required value: say something`)
+	if now := s.stored("a"); now == nil || len(now.Finalizers) != 1 || res.Removed != nil {
+		t.Errorf("told %+v, stored is %v", res, now)
+	}
+	if s.hooked() != "begin 1: update, end 1: refused" {
+		t.Errorf("the hook was told %s", s.hooked())
+	}
+}
+
 // The removal is tied to the version that was judged: a write in between is not deleted with
 // it unseen, unlike in the reference (rule S76).
 func TestSettleIsTiedToWhatWasJudged(t *testing.T) {
