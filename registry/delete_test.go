@@ -143,17 +143,44 @@ func checkFate(t *testing.T, want string, removed bool, shown, old *corev1.Confi
 		t.Errorf("removed is %v, want it to be %s", removed, want)
 	}
 	switch want {
-	case "removed":
 	case "marked":
 		if shown.DeletionTimestamp == nil || !shown.DeletionTimestamp.Time.Equal(now) || *shown.DeletionGracePeriodSeconds != 0 || shown.Generation != 6 {
 			t.Errorf("shown %+v, want it being deleted since now, no grace, and one generation on (S97)", shown.ObjectMeta)
 		}
-	case "as it was", "rewritten":
+	case "as it was", "rewritten", "removed":
 		if !shown.DeletionTimestamp.Equal(old.DeletionTimestamp) || shown.Generation != 5 {
-			t.Errorf("shown %+v, want it being deleted since then, and no generation on (S97)", shown.ObjectMeta)
+			t.Errorf("shown %+v, want it being deleted since then or not at all, and no generation on (S97, S133)", shown.ObjectMeta)
 		}
 	default:
 		t.Errorf("no error, want %s", want)
+	}
+}
+
+// The policy of the resource reaches its deletes: what can have no dependents waits for no collector,
+// whatever is asked for.
+func TestTheKindSaysWhetherDependentsAreWaitedFor(t *testing.T) { // rules S90, S91, B63
+	foreground := &metav1.DeleteOptions{PropagationPolicy: at(metav1.DeletePropagationForeground)}
+	for _, c := range []struct {
+		name string
+		kind Dependents
+		o    *metav1.DeleteOptions
+		want []string // finalizers left; nil if it went
+	}{
+		{"dependents go afterwards", Collected, nil, nil},
+		{"dependents go afterwards, but for who asks that they go first", Collected, foreground, []string{"foregroundDeletion"}},
+		{"dependents stay", Orphaned, nil, []string{"orphan"}},
+		{"there can be none", Disallowed, nil, nil},
+		{"there can be none, and it is asked that they go first", Disallowed, foreground, nil},
+		{"there can be none, and it is asked that they stay", Disallowed, &metav1.DeleteOptions{OrphanDependents: at(true)}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStand(t, Policy{Namespaced: true, Dependents: c.kind})
+			s.made(thing("a"))
+			did, err := s.Delete(t.Context(), "ns", "a", c.o)
+			if err != nil || did.Removed != (c.want == nil) || !slices.Equal(did.Object.GetFinalizers(), c.want) {
+				t.Errorf("told %+v, %v; want it left with %q", did, err, c.want)
+			}
+		})
 	}
 }
 

@@ -71,6 +71,7 @@ func TestGracefulDelete(t *testing.T) {
 		{"less time is counted from the beginning (S89)", dying(30, 20), seconds(15), "15 s, in 5 s, 5, []", 1, "written a"},
 		{"what is over by then is over now (S89)", dying(30, 20), seconds(5), "1 s, in 0 s, 5, []", 1, "written a"},
 		{"a negative grace on the object is a second (S84)", dying(-7, 1), seconds(1), "-7 s, in 1 s, 5, []", 0, "unchanged"},
+		{"a negative grace on the object is a second, of which none can be left (S84)", dying(-7, 1), seconds(0), "removed", 2, "removed a"},
 		{"who is to hurry up at last goes (S99)", dying(30, 20), seconds(0), "removed", 2, "removed a"},
 		{"who was told that there is no time left goes (S87)", dying(0, 0), seconds(10), "removed", 1, "removed a"},
 		{"who was told so, and is held, stays (S87, S98)", dying(0, 0, "x.y/a"), seconds(10), "0 s, in 0 s, 5, [x.y/a]", 0, "unchanged"},

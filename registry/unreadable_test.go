@@ -97,6 +97,7 @@ func TestWhatCannotBeReadIsHandledWithCare(t *testing.T) {
 		{"the same of what can be read is refused", sound, del(ignoring()), readable, true},
 		{"a dry run of that is refused, too", sound, del(ignoring(func(o *metav1.DeleteOptions) { o.DryRun = []string{"All"} })), readable, true},
 		{"the same of what is not there", func(*stand) {}, del(ignoring()), `404 NotFound: configmaps "a" not found`, false},
+		{"a dry run of that is no other", func(*stand) {}, del(ignoring(func(o *metav1.DeleteOptions) { o.DryRun = []string{"All"} })), `404 NotFound: configmaps "a" not found`, false},
 		{"with options that mean nothing there", rot, del(ignoring(func(o *metav1.DeleteOptions) { o.GracePeriodSeconds = at(int64(1)) })),
 			`422 Invalid: DeleteOptions.meta.k8s.io "" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with .gracePeriodSeconds`, true},
 		{"with a policy, which means nothing there (S111)", rot, del(ignoring(func(o *metav1.DeleteOptions) { o.PropagationPolicy = at(metav1.DeletePropagationBackground) })),
@@ -141,7 +142,7 @@ func TestWhatCannotBeReadIsHandledWithCare(t *testing.T) {
 	})
 	t.Run("one of which all but the metadata is spoiled goes (K43)", func(t *testing.T) {
 		s := newStand(t, namespaced)
-		s.made(thing("a", "is=sound"))
+		s.made(with(thing("a", "is=sound"), func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"x.y/a"} })) // which holds nothing (S108)
 		s.spoil("a", `"sound"`, `["sound"]`)
 		if _, err := s.Delete(t.Context(), "ns", "a", nil); err == nil {
 			t.Error("it can be read")
@@ -149,6 +150,9 @@ func TestWhatCannotBeReadIsHandledWithCare(t *testing.T) {
 		did, err := s.Delete(t.Context(), "ns", "a", ignoring())
 		if err != nil || !did.Removed || did.Object != nil {
 			t.Errorf("told %+v, %v; want that it went and nothing of it", did, err)
+		}
+		if now := s.stored("a"); now != nil {
+			t.Errorf("stored is %v", now)
 		}
 	})
 }
