@@ -111,6 +111,40 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
+// What is wrong with metadata does not depend on whether the object has a Go type.
+func TestMetadataAreJudgedAlikeWithoutAType(t *testing.T) { // rules S43d, S58, S62, S63
+	s := newStand(t, namespaced)
+	old := with(thing("a"), func(cm *corev1.ConfigMap) {
+		cm.Namespace, cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "ns", "uid-1", "1", metav1.NewTime(time.Unix(5, 0).UTC())
+	})
+	for _, c := range []struct {
+		name      string
+		change    func(*corev1.ConfigMap)
+		new, next string // what is wrong with it as a new object, and as the next one
+	}{
+		{"nothing is", func(*corev1.ConfigMap) {}, "[]", "[]"},
+		{"there is no name", func(cm *corev1.ConfigMap) { cm.Name = "" }, "[metadata.name: Required value: name or generateName is required]",
+			`[metadata.name: Required value: name or generateName is required metadata.name: Invalid value: "": field is immutable]`},
+		{"both of the collector's finalizers are there", func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"orphan", "foregroundDeletion"} },
+			`[metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set]`,
+			`[metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both set]`},
+		{"there is another name", func(cm *corev1.ConfigMap) { cm.Name = "b" }, "[]", `[metadata.name: Invalid value: "b": field is immutable]`},
+		{"there is another uid", func(cm *corev1.ConfigMap) { cm.UID = "x" }, "[]", `[metadata.uid: Invalid value: "x": field is immutable]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			typed := with(old.DeepCopy(), c.change)
+			for _, objs := range [][2]metav1.Object{{typed, old}, {bareOf(t, typed), bareOf(t, old)}} {
+				if got := fmt.Sprint(s.checkNew(objs[0])); got != c.new {
+					t.Errorf("%T: new, it is wrong that %s, want %s", objs[0], got, c.new)
+				}
+				if got := fmt.Sprint(s.checkSuccessor(objs[0], objs[1])); got != c.next {
+					t.Errorf("%T: next, it is wrong that %s, want %s", objs[0], got, c.next)
+				}
+			}
+		})
+	}
+}
+
 func TestCreateOfWhatHasNoNamespace(t *testing.T) {
 	s := newStand(t, Policy{})
 	v, err := s.Create(t.Context(), "", with(thing("a"), func(cm *corev1.ConfigMap) { cm.Namespace = "sent" }), CreateOptions{})

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -204,5 +205,41 @@ func TestStorageErrorsBecomeStatuses(t *testing.T) {
 		s.engine.fail = &kv.Error{Op: "commit", Kind: c.kind, Err: errors.New("disk full")}
 		_, err := s.Create(t.Context(), "ns", thing("b"), CreateOptions{})
 		told(t, err, c.want)
+	}
+}
+
+// What cannot be reached is told with what was tried.
+func TestWhatCannotBeReachedIsToldWithTheVerb(t *testing.T) { // rules S22, S23
+	for _, c := range []struct {
+		name, verb string
+		do         func(s *stand) error
+	}{
+		{"a create", "create", func(s *stand) error {
+			_, err := s.Create(s.Context(), "ns", thing("b"), CreateOptions{})
+			return err
+		}},
+		{"a get", "get", func(s *stand) error { _, err := s.Get(s.Context(), "ns", "a", ""); return err }},
+		{"a list", "list", func(s *stand) error { _, err := s.List(s.Context(), ListOptions{}); return err }},
+		{"a watch", "watch", func(s *stand) error { _, err := s.Watch(s.Context(), WatchOptions{}); return err }},
+		{"an update", "update", func(s *stand) error {
+			_, err := s.Update(s.Context(), "ns", "a", Exactly(thing("a", "is=new")), UpdateOptions{})
+			return err
+		}},
+		{"a delete", "delete", func(s *stand) error { _, err := s.Delete(s.Context(), "ns", "a", nil); return err }},
+		{"a delete of what cannot be read", "delete", func(s *stand) error {
+			_, err := s.Delete(s.Context(), "ns", "a", ignoring())
+			return err
+		}},
+		{"a delete of a collection, which begins with a list", "list", func(s *stand) error {
+			_, err := s.DeleteCollection(s.Context(), ListOptions{}, nil)
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStand(t, Policy{Namespaced: true, UnconditionalUpdate: true})
+			s.made(thing("a"))
+			s.engine.Engine.Close()
+			told(t, c.do(s), fmt.Sprintf("500 ServerTimeout: The %s operation against configmaps could not be completed at this time, please try again. …", c.verb))
+		})
 	}
 }
