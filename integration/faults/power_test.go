@@ -28,7 +28,7 @@ func seeds() []uint64 {
 	if heavy {
 		return []uint64{30, 1, 2, 3, 4, 5, 6, 7, 8}
 	}
-	return []uint64{30} // whose first pruning drops several segments, among them the store's first
+	return []uint64{30} // whose first pruning drops several segments, among them the store's first: see TestTheWorkloadHasEverything
 }
 
 // live runs the workload from opening to closing.

@@ -17,7 +17,14 @@ func TestTheWorkloadHasEverything(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, seed, cutdisk.New())
 				had := map[string]int{}
+				var first int // the operation that removes the first segment of the store
 				w.breaks(func(op cutdisk.Op) error {
+					switch removes := op.Kind == cutdisk.Remove && path.Ext(op.Name) == ".seg"; {
+					case removes && path.Base(op.Name) == "0000000000000002.seg":
+						first = op.Number
+					case removes && first > 0 && op.Number-first <= 3:
+						had["removed with the first"]++
+					}
 					had[op.Kind.String()+" "+strings.TrimPrefix(path.Ext(op.Name), ".")]++
 					return nil
 				})
@@ -44,6 +51,9 @@ func TestTheWorkloadHasEverything(t *testing.T) {
 					if had[what] < 2 {
 						t.Errorf("%d times: %s", had[what], what)
 					}
+				}
+				if seed == seeds()[0] && had["removed with the first"] == 0 {
+					t.Error("no segment is removed together with the store's first")
 				}
 				if w.opened < 2 || sizes < 4096 || had["in groups"] < 1 {
 					t.Errorf("opened %d times, largest value %d, %d commits in groups", w.opened, sizes, had["in groups"])

@@ -3,6 +3,7 @@ package local_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,4 +108,54 @@ func TestShrinkWhileSnapshotsAreWritten(t *testing.T) {
 		}
 		e.Close()
 	})
+}
+
+// A removing disk calls removed whenever a file was removed.
+type removing struct {
+	*disk
+	removed func(name string)
+}
+
+func (r removing) Remove(name string) error {
+	err := r.disk.Remove(name)
+	r.removed(name)
+	return err
+}
+
+// Where the first segment of a store is, opening takes the log for whole. The power may go while segments are
+// removed, and then it may be there again, and the others not.
+func TestTheFirstSegmentGoesFirstAndForGood(t *testing.T) {
+	const first = "store/log/0000000000000002.seg"
+	d := newDisk()
+	removals := 0
+	opts := local.Options{Dir: "store", SegmentSize: 1, FS: removing{d, func(name string) {
+		removals++
+		d.mu.Lock()
+		after := newDisk()
+		after.dirs, after.names = maps.Clone(d.dirs), maps.Clone(d.names)
+		if n := d.durable[first]; n != nil {
+			after.names[first] = n
+		}
+		d.mu.Unlock()
+		e, err := local.Open(t.Context(), local.Options{Dir: "store", FS: after})
+		if err != nil {
+			t.Errorf("after %s was removed, and the power went: %v", name, err)
+			return
+		}
+		if _, newest := e.Revisions(); newest != 9 {
+			t.Errorf("after %s was removed, and the power went, the newest revision is %d", name, newest)
+		}
+	}}}
+	e := mustOpen(t, opts)
+	for i := range 8 {
+		if _, err := e.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put("a/b/c/d", fmt.Append(nil, i))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Shrink(t.Context(), 7); err != nil {
+		t.Fatal(err)
+	}
+	if removals < 4 {
+		t.Errorf("%d files were removed", removals)
+	}
 }
