@@ -1,8 +1,10 @@
 package etcd_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -39,7 +41,13 @@ func TestCommitsThatComeTogetherAreToldAlike(t *testing.T) {
 	if err := other.Compact(t.Context(), newest.Revision()); err != nil {
 		t.Fatal(err)
 	}
-	later := subjectOn(t, on(m))
+	quiet := on(m)
+	var said bytes.Buffer
+	quiet.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	later := subjectOn(t, quiet)
+	if said.Len() > 0 {
+		t.Errorf("opening what has no history says %s", said.String())
+	}
 	loaded := later.read(kv.AtLeast(newest.Revision()))
 	together := map[kv.Revision]int{}
 	for _, key := range keys {

@@ -22,8 +22,8 @@ const (
 // on behind it.
 func (e *Engine) load(ctx context.Context, at int64) error {
 	f := &e.follows
-	if _, newest := e.index.Revisions(); newest > e.in.first() {
-		e.opts.Logger.Warn("kv/etcd: etcd has forgotten what is still needed: everything is read anew, and watches end", "from", newest, "to", at)
+	if _, newest := e.index.Revisions(); newest > e.in.ours(emptyRevision) {
+		e.opts.Logger.Warn("kv/etcd: etcd has forgotten what is still needed: everything is read anew, and watches end", "from", newest, "to", e.in.ours(at))
 	}
 	var all []*kv.Version
 	f.reader.rooted = f.reader.origin == never
