@@ -171,30 +171,22 @@ func (g *grouper) take() *group {
 	return now
 }
 
-// sendAll sends what is gathered until nothing is.
+// sendAll sends what is gathered until nothing is. While one group takes long, another goroutine goes on with the next.
 func (g *grouper) sendAll() {
 	for now := g.take(); now != nil; now = g.take() {
-		began := time.Now()
-		if g.sendOne(now) && len(now.parts) > 1 {
+		began, replaced := time.Now(), make(chan struct{})
+		slow := time.AfterFunc(slowAfter, func() {
+			g.run(g.sendAll)
+			close(replaced)
+		})
+		now.send(g)
+		if !slow.Stop() {
+			<-replaced // so that somebody runs at all times
+			return
+		}
+		if len(now.parts) > 1 {
 			g.gather(len(now.parts), min(time.Since(began)/4, gatherMax))
 		}
-	}
-}
-
-// sendOne sends a group, and reports whether it was answered soon. If not, it goes on in the background.
-func (g *grouper) sendOne(now *group) bool {
-	answered := make(chan struct{})
-	g.run(func() {
-		defer close(answered)
-		now.send(g)
-	})
-	slow := time.NewTimer(slowAfter)
-	defer slow.Stop()
-	select {
-	case <-answered:
-		return true
-	case <-slow.C:
-		return false
 	}
 }
 
