@@ -102,7 +102,7 @@ package etcd
 // For whoever changes this package.
 //
 // One goroutine, [Engine.follow], writes to the index. It alone uses the reader and moves the floor
-// of the index. One more sends groups of commits while there are any, one sends requests for progress on its stream, one looks after etcd's health
+// of the index. One more sends groups of commits while there are any, and another where one of them hangs; one sends requests for progress on its stream, one looks after etcd's health
 // and compaction, one asks for revisions while somebody wants to know.
 //
 // What is not known for certain is never answered as refused: see fault.go for what is certain.
