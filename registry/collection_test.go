@@ -254,6 +254,45 @@ func TestAStrategyForATypeIsAskedAboutItsObjects(t *testing.T) {
 	}
 }
 
+// A sticky strategy holds what is glued.
+type sticky struct{ DefaultFor[lamp] }
+
+func (sticky) Holds(obj *lamp) bool { return obj.Color == "glue" }
+
+// What a strategy for a type holds stays until it does no more, though its deletion was asked for.
+func TestAStrategyForATypeHoldsItsObjects(t *testing.T) { // rule S70
+	ctx := t.Context()
+	c := Of(memory(t), sticky{})
+	must(c.Create(ctx, newLamp("desk", "glue")))
+	if must(c.Delete(ctx, "desk")) {
+		t.Error("it went, and was held")
+	}
+	must(c.Update(ctx, "desk", func(l *lamp) error { l.Uses++; return nil }))
+	if held := must(c.Get(ctx, "desk")); held.Uses != 1 || held.DeletionTimestamp == nil {
+		t.Errorf("held is %v, want it being deleted", held)
+	}
+	must(c.Update(ctx, "desk", func(l *lamp) error { l.Color = "red"; return nil }))
+	if _, err := c.Get(ctx, "desk"); !apierrors.IsNotFound(err) {
+		t.Errorf("%v, want it gone with what held it", err)
+	}
+}
+
+// A strategy for a type that does not speak of time gives its objects none to end, and leaves them as
+// long as they have.
+func TestAStrategyForATypeNeedNotSpeakOfTime(t *testing.T) { // rules S77, S79, S85
+	ctx, engine, said := t.Context(), memory(t), []string{}
+	silent, speaks := Of[lamp](engine, nil), Of(engine, careful{said: &said})
+	must(speaks.Create(ctx, &lamp{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, Uses: 2}))
+	was := must(silent.Store().Get(ctx, "", "desk", "")).Expires()
+	must(silent.Update(ctx, "desk", func(l *lamp) error { l.Color = "red"; return nil }))
+	if now := must(silent.Store().Get(ctx, "", "desk", "")).Expires(); was.IsZero() || !now.Equal(was) {
+		t.Errorf("it goes at %v, and went at %v", now, was)
+	}
+	if !must(silent.Delete(ctx, "desk", metav1.DeleteOptions{GracePeriodSeconds: at(int64(30))})) {
+		t.Error("it was given time to end")
+	}
+}
+
 func TestOptionsOfACollection(t *testing.T) {
 	ctx, engine := t.Context(), memory(t)
 	c := Of(engine, DefaultFor[lamp]{Policies: Policy{Namespaced: true}}, CollectionOptions[lamp]{
