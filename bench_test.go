@@ -147,8 +147,16 @@ func (deaf) Authorize(a auth.Attributes) (bool, string) { return a.Verb != "get"
 // does all the same but explain. Between so many writes the object changes, and 0 means never. The times
 // are medians.
 func BenchmarkConflictStorm(b *testing.B) {
-	for _, every := range []int{0, 15, 1} {
-		b.Run(fmt.Sprint("changes_every_", every), func(b *testing.B) {
+	put := func(stale string) string { return widget("a", stale, -1) }
+	elsewhere := func(stale string) string { // nothing that anybody else changes
+		return fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"labels":{"q":"r"}}}`, stale)
+	}
+	for _, c := range []struct {
+		method string
+		body   func(stale string) string
+		every  int
+	}{{http.MethodPut, put, 0}, {http.MethodPut, put, 15}, {http.MethodPut, put, 1}, {http.MethodPatch, elsewhere, 15}} {
+		b.Run(fmt.Sprintf("%s_changes_every_%d", c.method, c.every), func(b *testing.B) {
 			x := startBenched(b)
 			bare := *x
 			bare.handler = x.bare(b)
@@ -161,13 +169,13 @@ func BenchmarkConflictStorm(b *testing.B) {
 			change()
 			var explained, unexplained []time.Duration
 			for i := 1; b.Loop(); i++ {
-				if every > 0 && i%every == 0 {
+				if c.every > 0 && i%c.every == 0 {
 					change()
 				}
-				body, begin := widget("a", stale, -1), time.Now()
-				x.do(http.MethodPut, widgetsPath+"/a", body, http.StatusConflict)
+				body, begin := c.body(stale), time.Now()
+				x.do(c.method, widgetsPath+"/a", body, http.StatusConflict)
 				middle := time.Now()
-				bare.do(http.MethodPut, widgetsPath+"/a", body, http.StatusConflict)
+				bare.do(c.method, widgetsPath+"/a", body, http.StatusConflict)
 				explained, unexplained = append(explained, middle.Sub(begin)), append(unexplained, time.Since(middle))
 			}
 			with, without := median(explained), median(unexplained)

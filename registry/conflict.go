@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +28,7 @@ type ConflictError struct {
 	uid     types.UID       // the object that the writer meant, if that is what does not fit
 
 	sent    runtime.Object // the object the writer wanted; nil of one who only looks
-	patch   Desire         // what sent was computed with, from current; nil of an object that was sent as it is
+	patch   Desire         // what sent was computed with, from current, which it only reads; nil of an object that was sent as it is
 	removes bool           // the writer wanted the object gone; there is no sent
 
 	rebased bool             // the write could have been rebased but for the fields that both sides changed
@@ -77,7 +78,7 @@ func (s *Store) overlapping(current storage.Version, seen kv.Revision, changes [
 }
 
 // Explain works out what changed since the writer read. It reads nothing but history that is
-// kept in memory, and does so once. The [Desire] of a patch it asks what it makes of the version that
+// kept in memory, and does so once. The [Desire] of a patch it may ask what it makes of the version that
 // the patch names.
 func (e *ConflictError) Explain(ctx context.Context) (Explanation, error) {
 	e.mu.Lock()
@@ -109,7 +110,7 @@ func (e *ConflictError) explain(ctx context.Context) (Explanation, error) {
 	case since.cut:
 		return Explanation{Unknown: versionForgotten}, nil
 	}
-	touched, err := e.touched(ctx, seen)
+	touched, err := e.touched(ctx, seen, since.net)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -124,9 +125,9 @@ func (e *ConflictError) explain(ctx context.Context) (Explanation, error) {
 }
 
 // touched returns the fields that the refused write changes: in the version it was based on
-// or, if it is a patch, in that one or the one that exists. What this endpoint puts
-// back whatever is sent is not touched. Nil is every field there is: that is what a delete changes.
-func (e *ConflictError) touched(ctx context.Context, seen storage.Version) (*paths, error) {
+// or, if it is a patch, in the one that exists and, unless that is all of net already, in that one. What this endpoint
+// puts back whatever is sent is not touched. Nil is every field there is: that is what a delete changes.
+func (e *ConflictError) touched(ctx context.Context, seen storage.Version, net []fieldpath.Path) (*paths, error) {
 	switch {
 	case e.removes:
 		return nil, nil
@@ -141,6 +142,9 @@ func (e *ConflictError) touched(ctx context.Context, seen storage.Version) (*pat
 	fields, err := e.changed(ctx, e.current, e.sent)
 	if err != nil {
 		return nil, err
+	}
+	if touched := indexed(fields); !slices.ContainsFunc(net, func(p fieldpath.Path) bool { return !touched.touch(p) }) {
+		return touched, nil
 	}
 	before, err := e.patching(ctx, seen)
 	return indexed(append(fields, before...)), err
@@ -168,7 +172,13 @@ func (e *ConflictError) patching(ctx context.Context, seen storage.Version) ([]f
 	if err != nil {
 		return nil, err
 	}
-	obj, err := e.patch(ctx, was.object.DeepCopyObject())
+	base := was.object.DeepCopyObject()
+	acc, err := meta.Accessor(base)
+	if err != nil {
+		return nil, err
+	}
+	acc.SetManagedFields(nil) // half of many an object, and no writer's
+	obj, err := e.patch(ctx, base)
 	if err != nil {
 		return nil, nil
 	}

@@ -36,7 +36,7 @@ type UpdateOptions struct {
 	// UID, if not empty, must be that of the object (rule S45). PUT names that of its body.
 	UID types.UID
 	// Patch says that desire changes what exists, rather than putting an object in its place:
-	// that is how a conflict tells which fields the write touches. [ConflictError.Explain] asks desire once more.
+	// that is how a conflict tells which fields the write touches. [ConflictError.Explain] may ask desire once more.
 	Patch bool
 	// Reads says that desire only reads current, and returns nothing of it that may be changed: it
 	// need not be copied then.
@@ -195,7 +195,7 @@ func (u *update) patch() Desire {
 	if !u.o.Patch {
 		return nil
 	}
-	return u.desire
+	return u.desired
 }
 
 // own notes who changed what, unless that has been done.
