@@ -32,7 +32,7 @@
 // # The folder
 //
 //	.gitignore               "*"
-//	lock                     held while the store is open; the process id, for people
+//	lock                     held while the store is open, as is the folder itself; the process id, for people
 //	log/REVISION.seg         segments of the log, named by the first revision in them
 //	snap/REVISION.snap       snapshots, named by the revision they show
 //	tip                      which segment is the newest, and where it ends if the store is closed

@@ -166,7 +166,7 @@ func (osFS) Remove(name string) error     { return os.Remove(name) }
 func (osFS) SyncDir(dir string) error     { return syncDir(dir) }
 
 func (osFS) Lock(name string) (io.Closer, error) {
-	f, err := lockFile(name)
+	f, folder, err := lockFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
@@ -177,7 +177,19 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	if err := f.Truncate(0); err == nil {
 		fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
-	return f, nil
+	return closers{f, folder}, nil
+}
+
+// Closers are closed together.
+type closers []io.Closer
+
+// Close closes all of them, the first one first.
+func (all closers) Close() error {
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func readPID(name string) int {

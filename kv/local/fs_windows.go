@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 )
@@ -16,22 +17,22 @@ const (
 	errDiskQuotaExceeded = syscall.Errno(1295)
 )
 
-// lockFile opens name so that others may read but not write it, which is the lock; the
+// lockFile opens name so that others may read but not write or remove it, which is the lock; the
 // file is nil if another holds it.
-func lockFile(name string) (*os.File, error) {
+func lockFile(name string) (f *os.File, folder io.Closer, err error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, syscall.FILE_SHARE_READ,
 		nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	switch {
 	case err == nil:
-		return os.NewFile(uintptr(h), name), nil
+		return os.NewFile(uintptr(h), name), sink{}, nil
 	case errors.Is(err, errSharingViolation):
-		return nil, nil
+		return nil, nil, nil
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 // syncDir does nothing: Windows keeps names by itself, and cannot be asked to.

@@ -384,6 +384,17 @@ func TestAFolderInUseIsRefusedAndSaysByWhom(t *testing.T) {
 	if !errors.As(err, &inUse) || inUse.PID != os.Getpid() || inUse.Dir != opts.Dir {
 		t.Fatalf("got %v", err)
 	}
+	if runtime.GOOS != "windows" { // where it cannot be removed
+		if err := os.Remove(filepath.Join(opts.Dir, "lock")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := local.Check(t.Context(), opts, nil, nil); !errors.As(err, &inUse) {
+			t.Errorf("without its lock file check says %v", err)
+		}
+		if _, err := local.Open(t.Context(), opts); !errors.As(err, &inUse) {
+			t.Errorf("without its lock file opening says %v", err)
+		}
+	}
 	e.Close()
 	mustOpen(t, opts)
 	if text, err := os.ReadFile(filepath.Join(opts.Dir, ".gitignore")); err != nil || string(text) != "*\n" {
