@@ -141,7 +141,7 @@ func inOrder(a, b FieldChange) int {
 const (
 	versionForgotten = "the version this write was based on is no longer kept, so what changed since is not known"
 	versionNever     = "the version this write names never was one of this object; take it from the object, not from a list of objects"
-	versionAhead     = "the version this write names is newer than the object: it was not read from this server, or not since its data were restored"
+	versionAhead     = "the version this write names is newer than the object: it was taken from a list or from another object, or was not read from this server since its data were restored"
 	objectYounger    = "the version this write names is older than the object"
 	objectAnother    = "the object that this write names by its uid is not the one that has this name now"
 	objectGone       = "the object that this write names by its uid does not exist, and no other has its name"

@@ -80,7 +80,9 @@ func (c *call) withCauses(conflict *registry.ConflictError, st metav1.Status) me
 	}
 	x, err := conflict.Explain(c.r.Context())
 	if err != nil {
-		c.s.logger.Warn("a conflict could not be explained", "path", c.r.URL.Path, "err", err)
+		if !errors.Is(err, context.Canceled) { // somebody waits for it
+			c.s.logger.Warn("a conflict could not be explained", "path", c.r.URL.Path, "err", err)
+		}
 		return st
 	}
 	causes := x.Causes()
