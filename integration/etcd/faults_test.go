@@ -252,6 +252,15 @@ func TestAReplacedEtcdStopsTheEngine(t *testing.T) {
 		err := s.Err()
 		return err != nil && strings.Contains(err.Error(), "its cluster was")
 	})
+	// Whoever asks is told why, whatever is asked.
+	_, reads := s.Read(t.Context(), kv.Any)
+	_, watches := s.Watch(ns, 0)
+	_, writes := s.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put(a, []byte("2"))}})
+	for _, err := range []error{reads, watches, writes} {
+		if fails(t, err, kv.ErrClosed); err != nil && !strings.Contains(err.Error(), "its cluster was") {
+			t.Errorf("it does not say why: %v", err)
+		}
+	}
 }
 
 // An etcd without room lets nobody write, and the engine says so. What there is can be read. Once there is

@@ -57,6 +57,9 @@ var (
 
 // Read implements [kv.Engine].
 func (e *Engine) Read(ctx context.Context, at kv.Freshness) (kv.Snapshot, error) {
+	if e.isOver() {
+		return nil, e.failed(ctx, "read", nil)
+	}
 	if exact, ok := at.Exactly(); ok {
 		return e.exactly(ctx, exact, at)
 	}
@@ -188,6 +191,9 @@ func (e *Engine) question() (kv.Revision, error) {
 
 // Watch implements [kv.Engine].
 func (e *Engine) Watch(prefix string, after kv.Revision) (kv.Watch, error) {
+	if err := e.why(); err != nil {
+		return nil, &kv.Error{Op: "watch", Key: prefix, Kind: kv.ErrClosed, Err: err}
+	}
 	return e.index.Watch(prefix, after)
 }
 
