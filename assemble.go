@@ -127,15 +127,14 @@ func (p *parts) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var kept []pki.Kept
-	if p.shared != nil {
-		if kept, err = sharedKeys(ctx, p.shared); err != nil {
-			return err
-		}
+	o := pki.Options{
+		Dir: c.DataDir, Hosts: append([]string{host}, c.TLSSANs...), CertFile: c.TLSCertFile, KeyFile: c.TLSPrivateKeyFile, Logger: c.Logger,
 	}
-	p.pki, err = pki.Open(pki.Options{
-		Dir: c.DataDir, Kept: kept, Hosts: append([]string{host}, c.TLSSANs...), CertFile: c.TLSCertFile, KeyFile: c.TLSPrivateKeyFile, Logger: c.Logger,
-	})
+	if p.shared != nil {
+		p.pki, err = sharedKeys(ctx, p.shared, o)
+	} else {
+		p.pki, err = pki.Open(o)
+	}
 	return err
 }
 

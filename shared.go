@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ type SharedStore interface {
 
 	// Once returns what is kept under a name beside the store: what the first of all who call it makes.
 	Once(ctx context.Context, name string, produce func() ([]byte, error)) ([]byte, error)
+	// Replace keeps another thing under a name, if what was is what is kept, and returns what is kept then.
+	Replace(ctx context.Context, name string, was, by []byte) ([]byte, error)
 	// Lead calls run while this server leads, which one of them does at a time, until ctx ends.
 	Lead(ctx context.Context, name string, run func(context.Context))
 	// Measure returns how much is held in memory.
@@ -85,23 +88,47 @@ type identity struct {
 // identityFormat is the format of the identities that are written, the only one there is.
 const identityFormat = 1
 
-// sharedKeys returns the keys of the servers on one store; the first of them makes them.
-func sharedKeys(ctx context.Context, s SharedStore) ([]pki.Kept, error) {
+// sharedKeys returns the keys of the servers on one store, opened as o says; the first of them makes them. An authority that
+// had to be renewed is kept in place of the one before, so that all have the same.
+func sharedKeys(ctx context.Context, s SharedStore, o pki.Options) (*pki.PKI, error) {
 	text, err := s.Once(ctx, identityName, func() ([]byte, error) {
-		made, err := pki.Open(pki.Options{})
+		made, err := pki.Open(pki.Options{Now: o.Now})
 		if err != nil {
 			return nil, err
 		}
-		files, err := made.Keep()
-		if err != nil {
-			return nil, err
-		}
-		return writeIdentity(files)
+		return identityOf(made)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return readIdentity(text)
+	for {
+		if o.Kept, err = readIdentity(text); err != nil {
+			return nil, err
+		}
+		keys, err := pki.Open(o)
+		if err != nil {
+			return nil, err
+		}
+		renewed, err := identityOf(keys)
+		if err != nil || bytes.Equal(renewed, text) {
+			return keys, err
+		}
+		text, err = s.Replace(ctx, identityName, text, renewed)
+		if err != nil && o.Logger != nil {
+			o.Logger.Warn("a renewed authority is in use, and could not be kept for others: the next start tries again", "err", err)
+		}
+		if err != nil || bytes.Equal(renewed, text) {
+			return keys, nil
+		}
+	}
+}
+
+func identityOf(keys *pki.PKI) ([]byte, error) {
+	files, err := keys.Keep()
+	if err != nil {
+		return nil, err
+	}
+	return writeIdentity(files)
 }
 
 func writeIdentity(files []pki.Kept) ([]byte, error) {

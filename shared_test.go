@@ -1,10 +1,12 @@
 package pawl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/pki"
 	"github.com/pawl-dev/pawl/kv/local"
@@ -48,6 +50,13 @@ func (d drawer) Once(_ context.Context, name string, produce func() ([]byte, err
 	return d.kept[name], nil
 }
 
+func (d drawer) Replace(_ context.Context, name string, was, by []byte) ([]byte, error) {
+	if bytes.Equal(d.kept[name], was) {
+		d.kept[name] = by
+	}
+	return d.kept[name], nil
+}
+
 func (drawer) Lead(context.Context, string, func(context.Context)) { panic("nobody is to lead") }
 func (drawer) Measure() mvcc.Measures                              { return mvcc.Measures{} }
 
@@ -55,11 +64,7 @@ func TestKeysOfASharedStoreAreMadeOnce(t *testing.T) {
 	d := drawer{kept: map[string][]byte{}}
 	var tokens []string
 	for range 2 {
-		files, err := sharedKeys(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys, err := pki.Open(pki.Options{Kept: files})
+		keys, err := sharedKeys(t.Context(), d, pki.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +75,67 @@ func TestKeysOfASharedStoreAreMadeOnce(t *testing.T) {
 	}
 	for text, says := range map[string]string{`{"format":2}`: "knows only format 1", "x": "cannot be read"} {
 		d.kept[identityName] = []byte(text)
-		if _, err := sharedKeys(t.Context(), d); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := sharedKeys(t.Context(), d, pki.Options{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+}
+
+// An authority is renewed once for all servers on a store, whichever comes first: also if two come at once. The rest is what it was.
+func TestARenewedAuthorityIsSharedToo(t *testing.T) {
+	d := drawer{kept: map[string][]byte{}}
+	first, err := sharedKeys(t.Context(), d, pki.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := string(d.kept[identityName])
+	old := pki.Options{Now: func() time.Time { return time.Now().AddDate(8, 0, 0) }}
+	if keys, err := sharedKeys(t.Context(), full{d}, old); err != nil || keys.Roots().Equal(first.Roots()) {
+		t.Errorf("what cannot be kept is not renewed: %v", err)
+	}
+	var racing *pki.PKI
+	second, err := sharedKeys(t.Context(), late{d, func() {
+		if racing == nil {
+			if racing, err = sharedKeys(t.Context(), d, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}}, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := string(d.kept[identityName])
+	third, err := sharedKeys(t.Context(), d, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept == before || kept != string(d.kept[identityName]) {
+		t.Error("it is not kept once")
+	}
+	for name, other := range map[string]*pki.PKI{"the second": second, "the third": third} {
+		if !other.Roots().Equal(racing.Roots()) || other.Roots().Equal(first.Roots()) {
+			t.Errorf("%s has another authority", name)
+		}
+		if other.AdminToken() != first.AdminToken() {
+			t.Errorf("%s has another administrator", name)
+		}
+	}
+}
+
+// late is a store where something happens before anything is replaced.
+type late struct {
+	drawer
+	before func()
+}
+
+// full is a store without room.
+type full struct{ drawer }
+
+func (full) Replace(context.Context, string, []byte, []byte) ([]byte, error) {
+	return nil, errors.New("no room")
+}
+
+func (l late) Replace(ctx context.Context, name string, was, by []byte) ([]byte, error) {
+	l.before()
+	return l.drawer.Replace(ctx, name, was, by)
 }

@@ -312,6 +312,34 @@ func together(s *subject) (first, second kv.Committed) {
 	return first, second
 }
 
+// What is kept beside the store is made by one, and replaced by one of all who know what it was: the others are told.
+func TestWhatIsKeptBesideAStore(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	one, other := subjectOn(t, on(m)), subjectOn(t, on(m))
+	ctx := t.Context()
+	for s, makes := range map[*subject]string{one: "1", other: "2"} {
+		must[[]byte](t)(s.Once(ctx, "x", func() ([]byte, error) { return []byte(makes), nil }))
+	}
+	first := must[[]byte](t)(one.Once(ctx, "x", nil))
+	for _, c := range []struct {
+		s             *subject
+		was, by, want string
+	}{
+		{one, string(first), "3", "3"}, {other, string(first), "4", "3"}, {other, "3", "5", "5"}, {one, "3", "6", "5"},
+	} {
+		if got := must[[]byte](t)(c.s.Replace(ctx, "x", []byte(c.was), []byte(c.by))); string(got) != c.want {
+			t.Errorf("%s in place of %s: %q is kept, want %q", c.by, c.was, got, c.want)
+		}
+	}
+	if got := must[[]byte](t)(one.Once(ctx, "x", nil)); string(got) != "5" {
+		t.Errorf("%q is kept", got)
+	}
+	if _, err := one.Replace(ctx, "nothing", []byte("1"), []byte("2")); err == nil {
+		t.Error("what is not there was replaced")
+	}
+}
+
 // What somebody else has etcd forget, a replica notices. It goes on with what it has of the last 75 seconds, and
 // forgets the rest.
 func TestCompactionIsNoticed(t *testing.T) {

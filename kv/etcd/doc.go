@@ -84,7 +84,7 @@
 //	<prefix>/kv//floor      the revision from which on history is kept
 //	<prefix>/kv//room       written to find out whether there is room again
 //	<prefix>/kv//origin     of a restored store: 1, or 2 once it is whole, and how far its revisions are ahead of etcd's; both u
-//	<prefix>/once/<name>    what [Engine.Once] keeps
+//	<prefix>/once/<name>    what [Engine.Once] keeps, or [Engine.Replace]
 //	<prefix>/leader/<name>  who leads, by [Engine.Lead]; and "restore", while somebody restores
 //
 // An envelope is (numbers of fixed size big-endian; u is a uvarint; a text is its length, u, and its bytes):

@@ -53,6 +53,28 @@ func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, 
 	return kvs[0].GetValue(), nil
 }
 
+// Replace keeps another thing under name in place of what was kept there, and returns what is kept then: of those who
+// replace the same thing at once one does, and all are returned that one's.
+func (e *Engine) Replace(ctx context.Context, name string, was, by []byte) ([]byte, error) {
+	key := e.in.beside("once", name)
+	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
+		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_Value{Value: was}}},
+		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: by})},
+		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
+	}, patient)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, err)
+	case set.GetSucceeded():
+		return by, nil
+	}
+	kvs := set.GetResponses()[0].GetResponseRange().GetKvs()
+	if len(kvs) == 0 {
+		return nil, fmt.Errorf("kv/etcd: %s is gone: start again", key)
+	}
+	return kvs[0].GetValue(), nil
+}
+
 // Lead calls run whenever this replica is the one that leads what is called name, until ctx ends. Run's context ends
 // when it no longer does; if etcd cannot be reached another may lead already by then, for a moment, so what run
 // does must not harm if it is done twice. If run returns, somebody else may lead, or this one again.
