@@ -96,3 +96,59 @@ func somehow(random *rand.Rand, keys []string, e kv.Engine, writer int) kv.Txn {
 	}
 	return txn
 }
+
+// A lease that ends while commits that give it to keys are sent together with others keeps none of them from being made, once.
+func TestALeaseThatIsGoneHarmsNoGroup(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	s := subjectOn(t, on(m))
+	client := raw(t, m.URL)
+	counts := make([]int, 16)
+	var writers, revoker sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	revoked := 0
+	revoker.Go(func() {
+		for ctx.Err() == nil {
+			all, err := client.Leases(ctx)
+			if err != nil {
+				continue
+			}
+			for _, l := range all.Leases {
+				if _, err := client.Revoke(ctx, l.ID); err == nil {
+					revoked++
+				}
+			}
+		}
+	})
+	for w := range counts {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				op := kv.Put(fmt.Sprintf("%slast%02d", ns, w), []byte("x"))
+				count := kv.Put(fmt.Sprintf("%scount%02d", ns, w), fmt.Append(nil, counts[w]+1))
+				op.Expiry = kv.Expiry{Kind: kv.Forever}
+				if w%2 == 0 {
+					op.Expiry = kv.Expiry{Kind: kv.After, For: time.Hour}
+				}
+				cond := kv.Condition{Key: count.Key}
+				if v := s.read(kv.Any).Get(count.Key); v != nil {
+					cond.At = v.Revision
+				}
+				if _, err := s.Commit(t.Context(), kv.Txn{Conditions: []kv.Condition{cond}, Ops: []kv.Op{count, op}}); err != nil {
+					t.Errorf("writer %d: %v", w, err)
+					return
+				}
+				counts[w]++
+			}
+		})
+	}
+	writers.Wait()
+	revoker.Wait()
+	if revoked == 0 {
+		t.Error("no lease was revoked")
+	}
+	for w, n := range counts {
+		s.holds(s.read(kv.Latest), fmt.Sprintf("%scount%02d", ns, w), fmt.Sprint(n))
+	}
+	t.Logf("%d leases were revoked, of %v commits", revoked, counts)
+}
