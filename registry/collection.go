@@ -149,7 +149,7 @@ func only[O any](given []O) O {
 func (c *Collection[T]) Store() *Store { return c.store }
 
 // In returns the objects in one namespace. Calls that take a name need it, if objects have a namespace;
-// those that take an object find it there, too.
+// those that take an object find it there, too. If objects have none it is all of them.
 func (c *Collection[T]) In(namespace string) *Collection[T] {
 	in := *c
 	in.namespace = namespace
