@@ -203,6 +203,30 @@ func TestWhereOnConflictMeansNothingItIsRefused(t *testing.T) {
 	}
 }
 
+// Whatever the way to say so: who sets a field to the value that somebody else gave it meanwhile changes it, too.
+func TestWhoSetsTheSameValueIsToldOfTheOther(t *testing.T) {
+	const things = "/api/v1/namespaces/default/configmaps"
+	want := []string{".data.hits; this write changes it too", ".data.seen; this write does not touch it"}
+	for _, c := range []struct{ name, method, path, media, body string }{
+		{"PUT", "PUT", "/page", "application/json", `{"metadata":{"name":"page","resourceVersion":"$READ"},"data":{"hits":"2","seen":"1"}}`},
+		{"merge patch", "PATCH", "/page", mergePatch, `{"metadata":{"resourceVersion":"$READ"},"data":{"hits":"2"}}`},
+		{"strategic merge patch", "PATCH", "/page", "application/strategic-merge-patch+json", `{"metadata":{"resourceVersion":"$READ"},"data":{"hits":"2"}}`},
+		{"JSON patch", "PATCH", "/page", "application/json-patch+json", `[{"op":"replace","path":"/metadata/resourceVersion","value":"$READ"},{"op":"replace","path":"/data/hits","value":"2"}]`},
+		{"apply", "PATCH", "/page?fieldManager=ann", "application/apply-patch+yaml", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page","resourceVersion":"$READ"},"data":{"hits":"2"}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newAPI(t, pawl.Config{})
+			x.must("POST", things, `{"metadata":{"name":"page"},"data":{"seen":"1"}}`)
+			read := versionIn(t, x.do("PATCH", things+"/page?fieldManager=ann", []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"},"data":{"hits":"1"}}`), "Content-Type", "application/apply-patch+yaml"))
+			x.do("PATCH", things+"/page?fieldManager=bob", []byte(`{"data":{"hits":"2","seen":"2"}}`), "Content-Type", mergePatch)
+			a := x.do(c.method, things+c.path, []byte(strings.ReplaceAll(c.body, "$READ", read)), "Content-Type", c.media)
+			if a.code != http.StatusConflict || !slices.Equal(a.causes(), want) {
+				t.Errorf("%d %s", a.code, a.text)
+			}
+		})
+	}
+}
+
 // Many who read the same version write a field each, at once: all are written.
 func TestManyAreRebasedAtOnce(t *testing.T) {
 	const writers = 16

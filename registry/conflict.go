@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -172,13 +171,7 @@ func (e *ConflictError) patching(ctx context.Context, seen storage.Version) ([]f
 	if err != nil {
 		return nil, err
 	}
-	base := was.object.DeepCopyObject()
-	acc, err := meta.Accessor(base)
-	if err != nil {
-		return nil, err
-	}
-	acc.SetManagedFields(nil) // half of many an object, and no writer's
-	obj, err := e.patch(ctx, base)
+	obj, err := e.patch(ctx, was.object)
 	if err != nil {
 		return nil, nil
 	}

@@ -190,12 +190,24 @@ func (u *update) desired(ctx context.Context, old runtime.Object) (runtime.Objec
 	return u.desire(ctx, old)
 }
 
-// patch is what a conflict has to know of a desire that changes what exists; nil of any other.
+// patch is what a conflict has to know of a desire that changes what exists; nil of any other. Unless it sees to
+// managedFields it is not shown them, which are half of many an object.
 func (u *update) patch() Desire {
-	if !u.o.Patch {
+	switch {
+	case !u.o.Patch:
 		return nil
+	case u.o.Owned:
+		return u.desired
 	}
-	return u.desired
+	return func(ctx context.Context, base runtime.Object) (runtime.Object, error) {
+		base = base.DeepCopyObject()
+		acc, err := meta.Accessor(base)
+		if err != nil {
+			return nil, err
+		}
+		acc.SetManagedFields(nil)
+		return u.desire(ctx, base)
+	}
 }
 
 // own notes who changed what, unless that has been done.
