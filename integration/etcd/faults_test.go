@@ -292,6 +292,7 @@ func TestAFullEtcd(t *testing.T) {
 	if v := s.read(kv.Latest).Get(a); v == nil {
 		t.Error("what there is cannot be read")
 	}
+	eventually(t, "a replica that writes nothing says so, too", func() bool { return errors.Is(other.Err(), kv.ErrReadOnly) })
 	_, err = other.Commit(t.Context(), expiring(b, kv.After, time.Hour))
 	fails(t, err, kv.ErrReadOnly)
 

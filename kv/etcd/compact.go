@@ -180,10 +180,26 @@ func (e *Engine) look() {
 		if time.Since(noticed) > noticeEvery {
 			noticed = time.Now()
 			e.notice(now)
+			e.heed()
 		}
 		if e.opts.CompactEvery > 0 && time.Since(compacted) > e.opts.CompactEvery {
 			compacted = time.Now()
 			e.cut(now)
+		}
+	}
+}
+
+// heed finds out whether etcd has raised the alarm that there is no room, which otherwise only those are told who write.
+func (e *Engine) heed() {
+	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
+	defer cancel()
+	raised, err := e.client.AlarmList(withLeader(ctx))
+	if err != nil {
+		return // who may not ask finds out by writing
+	}
+	for _, a := range raised.Alarms {
+		if a.GetAlarm() == pb.AlarmType_NOSPACE {
+			e.health.isFull()
 		}
 	}
 }

@@ -35,7 +35,8 @@
 //     When it is back the watch goes on where it was.
 //   - If history was compacted that the index still needs, the state is read anew and every watch ends
 //     with [kv.ErrCompacted].
-//   - If etcd has no room, the engine is read-only, says so in Err, and tries again by itself.
+//   - If etcd has no room, the engine is read-only, says so in Err, and tries again by itself. One that writes nothing notices
+//     within ten seconds, unless etcd asks for passwords.
 //   - If etcd's revision goes back, or it tells another history or another cluster's, the engine stops:
 //     nothing can be told about the writes in between. All calls are answered with [kv.ErrClosed], and Err says why.
 //
