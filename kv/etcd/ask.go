@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -12,9 +14,10 @@ import (
 type asker struct {
 	ask func() (kv.Revision, error)
 
-	mu    sync.Mutex
-	next  *answer // that nobody has asked for yet; nil if nobody waits for one
-	under bool    // one is on its way
+	mu    sync.Mutex // guards what follows
+	next  *answer    // that nobody has asked for yet; nil if nobody waits for one
+	crowd crowd      // who waits for it
+	under bool       // one is on its way
 }
 
 // An answer is there once done is closed.
@@ -31,6 +34,7 @@ func (a *asker) revision(ctx context.Context) (kv.Revision, error) {
 		a.next = &answer{done: make(chan struct{})}
 	}
 	mine := a.next
+	a.crowd.come()
 	if !a.under {
 		a.under = true
 		go a.run()
@@ -48,14 +52,17 @@ func (a *asker) revision(ctx context.Context) (kv.Revision, error) {
 func (a *asker) run() {
 	for {
 		a.mu.Lock()
-		now := a.next
+		now, askers := a.next, a.crowd.here
 		a.next = nil
+		a.crowd.serve(askers)
 		a.under = now != nil
 		a.mu.Unlock()
 		if now == nil {
 			return
 		}
+		began := time.Now()
 		now.rev, now.err = a.ask()
 		close(now.done)
+		a.crowd.gather(&a.mu, askers, math.MaxInt, time.Since(began))
 	}
 }

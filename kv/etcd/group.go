@@ -22,10 +22,8 @@ const (
 	groupChanges = 16 // and conditions, of one commit; a larger one goes alone
 )
 
-const (
-	slowAfter = time.Second          // of its transaction, a group no longer keeps the next waiting: etcd's member may hang, and another not
-	gatherMax = 5 * time.Millisecond // those who were answered are waited for
-)
+// slowAfter is after how long of its transaction a group no longer keeps the next waiting: etcd's member may hang, and another not.
+const slowAfter = time.Second
 
 // A grouper sends commits to etcd. What comes while one transaction is on its way waits for the next, which takes all that
 // have nothing to do with each other as transactions within one: one request, one answer, one revision of
@@ -41,10 +39,8 @@ type grouper struct {
 
 	mu      sync.Mutex // guards what follows
 	next    []*group   // that are gathered, to be sent one after another
-	queued  int        // parts of them
+	crowd   crowd      // the parts of them
 	sending bool
-	enough  int           // queued parts that are waited for
-	ready   chan struct{} // closed when there are so many; nil if nobody waits
 }
 
 // A group is commits that are sent together.
@@ -126,14 +122,10 @@ func (g *grouper) join(p *part) bool {
 	if !g.next[len(g.next)-1].add(p) {
 		return false
 	}
-	g.queued++
+	g.crowd.come()
 	if !g.sending {
 		g.sending = true
 		g.run(g.sendAll)
-	}
-	if g.ready != nil && g.queued >= g.enough {
-		close(g.ready)
-		g.ready = nil
 	}
 	return true
 }
@@ -149,7 +141,7 @@ func (g *grouper) withdraw(p *part) bool {
 		}
 		n.parts = slices.Delete(n.parts, at, at+1) // that others have to do with its keys is harmless
 		n.size -= p.size
-		if g.queued--; len(n.parts) == 0 {
+		if g.crowd.serve(1); len(n.parts) == 0 {
 			g.next = slices.Delete(g.next, i, i+1)
 		}
 		return true
@@ -167,7 +159,7 @@ func (g *grouper) take() *group {
 	}
 	now := g.next[0]
 	g.next = slices.Delete(g.next, 0, 1)
-	g.queued -= len(now.parts)
+	g.crowd.serve(len(now.parts))
 	return now
 }
 
@@ -184,31 +176,7 @@ func (g *grouper) sendAll() {
 			<-replaced // so that somebody runs at all times
 			return
 		}
-		if len(now.parts) > 1 {
-			g.gather(len(now.parts), min(time.Since(began)/4, gatherMax))
-		}
-	}
-}
-
-// gather waits a little for those who were just answered: many of them are back at once with their next commit, and share
-// a request with those who came meanwhile instead of having to wait for theirs.
-func (g *grouper) gather(answered int, atMost time.Duration) {
-	ready := make(chan struct{})
-	g.mu.Lock()
-	g.ready, g.enough = ready, min(g.queued+answered, groupCommits)
-	if g.queued >= g.enough {
-		g.ready = nil
-		close(ready)
-	}
-	g.mu.Unlock()
-	patience := time.NewTimer(atMost)
-	defer patience.Stop()
-	select {
-	case <-ready:
-	case <-patience.C:
-		g.mu.Lock()
-		g.ready = nil
-		g.mu.Unlock()
+		g.crowd.gather(&g.mu, len(now.parts), groupCommits, time.Since(began))
 	}
 }
 

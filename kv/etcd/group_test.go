@@ -257,8 +257,8 @@ func TestWhoLeavesALongQueue(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if g.mu.Lock(); g.queued != 0 || len(g.next) != 0 {
-			t.Errorf("%d are still to be sent, in %d groups", g.queued, len(g.next))
+		if g.mu.Lock(); g.crowd.here != 0 || len(g.next) != 0 {
+			t.Errorf("%d are still to be sent, in %d groups", g.crowd.here, len(g.next))
 		}
 		g.mu.Unlock()
 		asked := len(p.asked())
