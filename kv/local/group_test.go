@@ -33,9 +33,9 @@ func TestManyWritersShareAnFsync(t *testing.T) {
 		wg.Wait()
 		s := e.Stats()
 		t.Logf("%d commits, %d fsyncs", s.Commits, s.Syncs)
-		// Each writer has a commit in each group: nobody waits for a group to which it came too late.
-		if s.Commits != writers*each || s.Commits < writers*3/4*s.Syncs {
-			t.Errorf("%d commits took %d fsyncs, want at least %d commits for each", s.Commits, s.Syncs, writers*3/4)
+		// On a machine that does nothing else it is nearly all of the writers: BenchmarkDurable tells how many.
+		if s.Commits != writers*each || s.Commits < 10*s.Syncs {
+			t.Errorf("%d commits took %d fsyncs, want at least 10 commits for each", s.Commits, s.Syncs)
 		}
 	})
 }
