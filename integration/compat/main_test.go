@@ -50,21 +50,19 @@ var engines = map[string]func(testing.TB, local.Options) kv.Engine{
 	},
 	"etcd": func(t testing.TB, _ local.Options) kv.Engine {
 		engine, err := etcd.Open(context.Background(), etcd.Options{Endpoints: []string{etcds.Start(t, etcds.Options{}).URL}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := engine.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return engine
+		return untilEnd(t, engine, err)
 	},
 }
 
 func open(t testing.TB, o local.Options) kv.Engine {
 	t.Helper()
 	engine, err := local.Open(context.Background(), o)
+	return untilEnd(t, engine, err)
+}
+
+// untilEnd returns the engine that was opened, and closes it when the test ends.
+func untilEnd(t testing.TB, engine kv.Engine, err error) kv.Engine {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,13 +172,21 @@ func (st *stage) recover() {
 func (st *stage) enter() *span {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	s := st.atDoor()
+	if s != nil {
+		st.inside++
+	}
+	return s
+}
+
+// atDoor waits until the store is open, and returns what goes on there; nil if it never will be. The caller holds st.mu.
+func (st *stage) atDoor() *span {
 	for st.shut && st.err == nil {
 		st.moved.Wait()
 	}
 	if st.err != nil {
 		return nil
 	}
-	st.inside++
 	return st.spans[len(st.spans)-1]
 }
 
@@ -209,14 +217,11 @@ func (st *stage) again(crash bool) {
 func (st *stage) shutDoor() *span {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for st.shut && st.err == nil {
-		st.moved.Wait()
+	s := st.atDoor()
+	if s != nil {
+		st.shut = true
 	}
-	if st.err != nil {
-		return nil
-	}
-	st.shut = true
-	return st.spans[len(st.spans)-1]
+	return s
 }
 
 func (st *stage) openDoor(err error) {

@@ -87,18 +87,18 @@ func makePlan(txn kv.Txn, seen kv.Snapshot) plan {
 		changes:    make([]change, len(txn.Ops)),
 	}
 	for i, op := range txn.Ops {
-		c := change{op: op}
+		c, there := change{op: op}, seen.Get(op.Key)
 		at, tied := conditionOn(txn.Conditions, op.Key)
 		if op.Delete || op.Expiry.Kind == kv.Keep {
 			if !tied || at != kv.Absent {
-				c.was = seen.Get(op.Key)
+				c.was = there
 			}
 			if !tied {
 				p.conditions = append(p.conditions, kv.Condition{Key: op.Key, At: revisionOf(c.was)})
 			}
 			c.lost = op.Delete && c.was == nil
 		}
-		if there := seen.Get(op.Key); there != nil {
+		if there != nil {
 			c.born = there.Created
 		}
 		if !tied && !op.Delete && op.Expiry.Kind != kv.Keep {
