@@ -11,13 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 )
 
 // Options say what is special about an etcd. The zero value is nothing.
 type Options struct {
-	Quota int64 // bytes that its database may have; 0 means etcd's default
+	Quota int64      // bytes that its database may have; 0 means etcd's default
+	Only  *Authority // whose certificates clients have to show, over TLS; nil means that anybody may ask, in the clear
 }
 
 // A Member is one etcd server, with a folder of its own.
@@ -60,6 +62,9 @@ func StartCluster(t testing.TB, n int, opts Options) []*Member {
 	return members
 }
 
+// bcryptCost makes passwords quick to check, and to guess.
+const bcryptCost = 4
+
 // config is of a member that elects leaders quickly, since it is never far from the others.
 func config(t testing.TB, name string, opts Options) *embed.Config {
 	c := embed.NewConfig()
@@ -70,6 +75,12 @@ func config(t testing.TB, name string, opts Options) *embed.Config {
 	c.LogLevel = "panic"
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	c.ListenClientUrls, c.ListenPeerUrls = at(t), at(t)
+	if opts.Only != nil {
+		self := opts.Only.Issue(t, "etcd")
+		c.ListenClientUrls[0].Scheme = "https"
+		c.ClientTLSInfo = transport.TLSInfo{CertFile: self.Cert, KeyFile: self.Key, TrustedCAFile: opts.Only.File, ClientCertAuth: true}
+		c.BcryptCost = bcryptCost
+	}
 	c.AdvertiseClientUrls, c.AdvertisePeerUrls = c.ListenClientUrls, c.ListenPeerUrls
 	return c
 }

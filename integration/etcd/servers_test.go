@@ -189,20 +189,25 @@ func lamp(i int) *unstructured.Unstructured {
 func outlivesItsLeader(t *testing.T, servers [3]*pawl.Server) {
 	last := clientOf(t, as(servers[2], servers[2]))
 	for i := range servers {
-		name := fmt.Sprintf("ns%d", i)
-		must[*corev1.Namespace](t)(last.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
-		must[*corev1.ConfigMap](t)(last.CoreV1().ConfigMaps(name).Create(t.Context(), configMap("color", "red"), metav1.CreateOptions{}))
-		if err := last.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the namespace is gone with "+fmt.Sprint(3-i)+" servers", func() bool {
-			_, err := last.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
-			return apierrors.IsNotFound(err)
-		})
+		empties(t, last, fmt.Sprintf("ns%d", i))
 		if i < 2 {
 			stopServer(t, servers[i])
 		}
 	}
+}
+
+// empties has a namespace emptied and removed, which loops do that one server leads.
+func empties(t testing.TB, c *kubernetes.Clientset, name string) {
+	t.Helper()
+	must[*corev1.Namespace](t)(c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
+	must[*corev1.ConfigMap](t)(c.CoreV1().ConfigMaps(name).Create(t.Context(), configMap("color", "red"), metav1.CreateOptions{}))
+	if err := c.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace "+name+" is gone", func() bool {
+		_, err := c.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
 }
 
 // A server that cannot reach etcd is not ready, says so to who writes, and is well again when etcd is.

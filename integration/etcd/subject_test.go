@@ -169,6 +169,13 @@ func (l *ledger) note(value string, done kv.Committed, err error) {
 	}
 }
 
+// count is how many writes were done.
+func (l *ledger) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.done)
+}
+
 // write commits values that nobody else writes, under keys that others write too, each on what was read just before,
 // until ctx ends.
 func (l *ledger) write(ctx context.Context, e kv.Engine, writer, keys int) {

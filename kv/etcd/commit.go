@@ -171,7 +171,10 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 		return c.unchanged(c.e.newest()), true, nil
 	}
 	s := signature{id: c.ticket.id, time: c.e.now(), author: c.author}
-	if s.leases, err = c.leases(p); err != nil {
+	switch s.leases, err = c.leases(p); {
+	case err != nil && judge(err, true) == again:
+		return c.explain(err, true)
+	case err != nil:
 		return kv.Committed{}, true, c.nothing(err)
 	}
 	request := p.request(c.e.in, s)
@@ -257,6 +260,9 @@ func (c *attempts) nothing(err error) error {
 	if says(err, errNoSpace) {
 		return noRoom()
 	}
+	if why := c.e.named(err); isDenied(why) {
+		return readOnly(why)
+	}
 	return c.e.failed(c.caller, "commit", err)
 }
 
@@ -312,7 +318,11 @@ func (c *attempts) explain(cause error, sent bool) (done kv.Committed, over bool
 	case tooMuch:
 		return kv.Committed{}, true, &kv.Error{Op: "commit", Kind: kv.ErrTooLarge, Err: cause}
 	case refused:
-		return kv.Committed{}, true, &kv.Error{Op: "commit", Kind: kv.ErrReadOnly, Err: cause}
+		why := c.e.named(cause)
+		if isDenied(why) {
+			c.e.health.bar(why)
+		}
+		return kv.Committed{}, true, readOnly(why)
 	case full:
 		c.e.health.isFull()
 		if _, err := c.e.latest(c.ctx, "commit"); err != nil && !c.ticket.seen() {

@@ -32,8 +32,12 @@ func (e *Engine) Compact(ctx context.Context, rev kv.Revision) error {
 	defer cancel()
 	rev = max(rev, e.in.first())
 	_, untold := e.raise(bounded, rev)
-	if err := e.compact(bounded, rev); err != nil {
-		return e.uncompacted(ctx, err)
+	err = e.compact(bounded, rev)
+	if untold == nil {
+		err = e.unkept(err)
+	}
+	if err != nil {
+		return e.uncompacted(ctx, e.named(err))
 	}
 	if untold != nil {
 		e.opts.Logger.Warn("kv/etcd: history was compacted, and the other replicas are yet to notice", "before", rev, "error", untold)
@@ -54,6 +58,19 @@ func (e *Engine) compact(ctx context.Context, rev kv.Revision) error {
 		return nil
 	}
 	return err
+}
+
+// unkept returns what failed when etcd was to forget what all replicas were told to forget. That etcd does not let
+// this one have it do that is no failure: what is told of the store is the same, and only etcd keeps more than it needs to.
+func (e *Engine) unkept(err error) error {
+	if !isDenied(e.named(err)) {
+		return err
+	}
+	e.keeps.Do(func() {
+		e.opts.Logger.Warn("kv/etcd: etcd keeps history that is forgotten, since it lets only its administrator compact: " +
+			"have it compact by itself, with --auto-compaction-mode=periodic --auto-compaction-retention=1h")
+	})
+	return nil
 }
 
 // forget has the index forget what is before rev, up to which nothing is missing.
@@ -172,7 +189,7 @@ func (e *Engine) look() {
 				e.want(rev)
 			}
 		}
-		if e.health.fullNow() {
+		if e.health.barredNow() {
 			e.tryRoom()
 		}
 		now := e.opts.Clock.Now()
@@ -204,14 +221,17 @@ func (e *Engine) heed() {
 	}
 }
 
-// tryRoom writes something small, to find out whether there is room.
+// tryRoom writes something small, to find out whether there is room, and whether that is let.
 func (e *Engine) tryRoom() {
 	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
 	defer cancel()
 	said := e.aside(nil)
 	_, err := e.kv.Put(withLeader(ctx), &pb.PutRequest{Key: e.in.in(roomKey), Value: said.encode()}, patient)
-	if err == nil {
+	switch why := e.named(err); {
+	case err == nil:
 		e.health.wrote(true)
+	case isDenied(why):
+		e.health.bar(why)
 	}
 }
 
@@ -227,7 +247,7 @@ func (e *Engine) cut(now time.Time) {
 	e.cutTo = rev
 	moved, err := e.raise(ctx, rev)
 	if err == nil && moved {
-		err = e.compact(ctx, rev)
+		err = e.unkept(e.compact(ctx, rev))
 	}
 	if err != nil {
 		e.opts.Logger.Warn("kv/etcd: history could not be cut, and will be later", "error", err)

@@ -36,7 +36,9 @@
 //   - If history was compacted that the index still needs, the state is read anew and every watch ends
 //     with [kv.ErrCompacted].
 //   - If etcd has no room, the engine is read-only, says so in Err, and tries again by itself. One that writes nothing notices
-//     within ten seconds, unless etcd asks for passwords.
+//     within ten seconds.
+//   - If etcd asks who is there and does not let it write, the engine is read-only in the same way; if it does not let it
+//     read, Open fails with a [DeniedError], and later it is as if etcd was away. Err says what to grant.
 //   - If etcd's revision goes back, or it tells another history or another cluster's, the engine stops:
 //     nothing can be told about the writes in between. All calls are answered with [kv.ErrClosed], and Err says why.
 //
@@ -61,7 +63,8 @@
 // moves a key that says from which revision on history is kept, and the others obey it. Compact does so at once, for
 // any revision. A compaction that somebody else makes, or that etcd had no room to tell of, every replica notices by
 // itself, and forgets what is older than 75 seconds. It is history of the whole etcd, whatever its prefix. Where etcd
-// asks for passwords, it is the administrator's to forget.
+// asks who is there, it compacts for no user but those with the role root: the replicas forget all the same, and say once
+// that etcd does not.
 //
 // # Time
 //

@@ -21,6 +21,7 @@ type Engine struct {
 	asker  asker
 	groups grouper
 	health health
+	keeps  sync.Once // it is said that etcd keeps its history
 
 	client *clientv3.Client
 	kv     pb.KVClient
@@ -149,7 +150,7 @@ func (e *Engine) show(rev kv.Revision) {
 func (e *Engine) ask(ctx context.Context) (kv.Revision, error) {
 	for {
 		rev, err := e.asker.revision(ctx)
-		if err == nil || ctx.Err() != nil || e.isOver() {
+		if err == nil || ctx.Err() != nil || e.isOver() || judge(err, true) == refused {
 			return rev, err
 		}
 		select {
@@ -178,7 +179,11 @@ func (e *Engine) question() (kv.Revision, error) {
 	known := e.mark.revision()
 	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true}, patient)
 	if err != nil {
+		err = e.named(err)
 		e.health.failed(err)
+		if isDenied(err) {
+			e.introduce(ctx)
+		}
 		return 0, err
 	}
 	if err := e.check(r.GetHeader(), known); err != nil {

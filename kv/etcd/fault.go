@@ -34,8 +34,9 @@ var verdicts = []struct {
 	{rpctypes.ErrLeaseNotFound, noLease},
 	{rpctypes.ErrRequestTooLarge, tooMuch},
 	{rpctypes.ErrTooManyOps, tooMuch},
+	{rpctypes.ErrUserEmpty, again}, // it was asked before etcd asked who is there, or the client has asked for a token by now
 	{rpctypes.ErrPermissionDenied, refused},
-	{rpctypes.ErrUserEmpty, refused},
+	{rpctypes.ErrAuthFailed, refused},
 	{rpctypes.ErrNotCapable, refused},
 }
 

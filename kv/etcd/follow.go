@@ -245,6 +245,7 @@ func (e *Engine) confirm(ctx context.Context) error {
 	case says(err, errFutureRevision):
 		return &ReplacedError{fmt.Sprintf("it does not know revision %d", w.revision)}
 	case err != nil:
+		err = e.named(err)
 		e.health.failed(err)
 		return err
 	}

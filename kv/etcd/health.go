@@ -25,7 +25,7 @@ type health struct {
 	last    time.Time  // of the last answer
 	failure error      // since then; nil if none
 	gone    bool       // it was said that etcd is away
-	full    bool       // it has no room
+	barred  error      // why nothing can be written though etcd answers; nil if it can, as far as is known
 }
 
 // answered notes that etcd has answered something that needs a majority of its members.
@@ -46,41 +46,46 @@ func (h *health) wrote(something bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.full {
-		h.log.Info("kv/etcd: etcd has room again")
+	if h.barred != nil {
+		h.log.Info("kv/etcd: etcd takes writes again")
 	}
-	h.full = false
+	h.barred = nil
 }
 
-// failed notes that etcd did not answer.
+// failed notes that etcd did not answer, or denied an answer.
 func (h *health) failed(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failure = err
 	if !h.gone && h.isAway() {
 		h.gone = true
-		h.log.Warn("kv/etcd: etcd does not answer: reads that need it wait, and writes are refused", "error", err)
+		h.log.Warn("kv/etcd: etcd does not answer: nobody reads what is newest, and writes are refused", "error", err)
 	}
 }
 
 // isFull notes that there is no room.
-func (h *health) isFull() {
+func (h *health) isFull() { h.bar(errFull) }
+
+// bar notes why nothing can be written.
+func (h *health) bar(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.full {
-		h.log.Error("kv/etcd: nothing can be written", "error", errFull)
+	if h.barred == nil || h.barred.Error() != why.Error() {
+		h.log.Error("kv/etcd: nothing can be written", "error", why)
 	}
-	h.full = true
+	h.barred = why
 }
 
-func (h *health) fullNow() bool {
+func (h *health) barredNow() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.full
+	return h.barred != nil
 }
 
-// isAway says whether etcd has been silent for so long that it is not asked to write. The caller holds h.mu.
-func (h *health) isAway() bool { return h.failure != nil && time.Since(h.last) > awayAfter }
+// isAway says whether etcd has been silent for so long that it is not asked to write, or will not answer. The caller holds h.mu.
+func (h *health) isAway() bool {
+	return h.failure != nil && (isDenied(h.failure) || time.Since(h.last) > awayAfter)
+}
 
 // idle says for how long etcd was not heard of.
 func (h *health) idle() time.Duration {
@@ -96,16 +101,21 @@ func (h *health) err() error {
 	switch {
 	case h.isAway():
 		return &kv.Error{Op: "commit", Kind: kv.ErrAway, Err: h.silence()}
-	case h.full:
-		return noRoom()
+	case h.barred != nil:
+		return readOnly(h.barred)
 	}
 	return nil
 }
 
-func noRoom() error { return &kv.Error{Op: "commit", Kind: kv.ErrReadOnly, Err: errFull} }
+func readOnly(why error) error { return &kv.Error{Op: "commit", Kind: kv.ErrReadOnly, Err: why} }
+
+func noRoom() error { return readOnly(errFull) }
 
 // silence says for how long etcd has not answered, and what came instead. The caller holds h.mu.
 func (h *health) silence() error {
+	if isDenied(h.failure) {
+		return h.failure
+	}
 	return fmt.Errorf("etcd has not answered for %v: %w", time.Since(h.last).Round(time.Second), rpctypes.Error(h.failure))
 }
 

@@ -65,7 +65,9 @@ func (realClock) Now() time.Time { return time.Now() }
 type Options struct {
 	Endpoints []string    // URLs of etcd's members
 	TLS       *tls.Config // nil means that they are not spoken to in secret
-	Prefix    string      // of all keys; "" means DefaultPrefix
+	User      string      // of etcd's, with a password; "" means none, or the one that the certificate names
+	Password  string
+	Prefix    string // of all keys; "" means DefaultPrefix
 
 	Logger  *slog.Logger // nil means silence
 	Clock   Clock        // that commits are signed by; nil means the machine's
@@ -112,7 +114,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := connect(opts)
+	client, err := connect(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -124,20 +126,41 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// connect returns a client of the etcd that opts name, which is connected to it when it is first used.
-func connect(opts Options) (*clientv3.Client, error) {
-	if len(opts.Endpoints) == 0 {
+// connect returns a client of the etcd that opts name, which is connected to it when it is first used. A user with a
+// password is known to it by then: connect waits for that as long as ctx allows.
+func connect(ctx context.Context, opts Options) (*clientv3.Client, error) {
+	switch {
+	case len(opts.Endpoints) == 0:
 		return nil, errors.New("kv/etcd: name the URLs of etcd's members")
+	case (opts.User == "") != (opts.Password == ""):
+		return nil, errors.New("kv/etcd: a user and a password belong together: give both, or neither")
 	}
-	client, err := clientv3.New(clientv3.Config{
+	config := clientv3.Config{
 		Endpoints: opts.Endpoints, TLS: opts.TLS, Logger: zap.NewNop(), MaxUnaryRetries: 1,
+		Username: opts.User, Password: opts.Password, DialTimeout: questionMax,
 		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive,
 		DialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32))},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("kv/etcd: %s: %w", strings.Join(opts.Endpoints, ","), err)
 	}
-	return client, nil
+	told := time.Now().Add(toldFirst)
+	for {
+		client, err := clientv3.New(config)
+		if err == nil {
+			return client, nil
+		}
+		err = fmt.Errorf("kv/etcd: etcd at %s: %w", strings.Join(opts.Endpoints, ","), denied(opts.Prefix, err))
+		if isDenied(err) || opts.User == "" {
+			return nil, err
+		}
+		if now := time.Now(); now.After(told) {
+			told = now.Add(toldAgain)
+			opts.Logger.Warn("kv/etcd: waiting for etcd", "endpoints", opts.Endpoints, "error", err)
+		}
+		select {
+		case <-time.After(againAfter):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", err, ctx.Err())
+		}
+	}
 }
 
 // newReplica returns a number that no other replica has.

@@ -81,7 +81,7 @@ func (e *Engine) settle(ctx context.Context) error {
 		err := e.trySettle(ctx)
 		var unfinished *UnfinishedError
 		var unreadable *UnreadableError
-		if err == nil || errors.As(err, &unfinished) || errors.As(err, &unreadable) {
+		if err == nil || errors.As(err, &unfinished) || errors.As(err, &unreadable) || isDenied(err) {
 			return err
 		}
 		e.health.failed(err)
@@ -98,7 +98,7 @@ func (e *Engine) trySettle(ctx context.Context) error {
 	defer cancel()
 	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(originKey)}, patient)
 	if err != nil {
-		return err
+		return e.named(err)
 	}
 	o, err := originOf(r.GetKvs())
 	switch {
@@ -106,6 +106,9 @@ func (e *Engine) trySettle(ctx context.Context) error {
 		return err
 	case o.at != never && !o.whole:
 		return &UnfinishedError{e.opts.Prefix}
+	}
+	if err := e.mayWrite(ctx); err != nil {
+		return err
 	}
 	if err := e.checkCluster(r.GetHeader()); err != nil {
 		return err
@@ -120,6 +123,25 @@ func (e *Engine) trySettle(ctx context.Context) error {
 		f.next, f.load = e.in.ours(o.at), o.at
 	}
 	return nil
+}
+
+// mayWrite finds out whether etcd lets this one write, by asking for what never is: nothing is written. One that may
+// only read does that, and says so.
+func (e *Engine) mayWrite(ctx context.Context) error {
+	ask := &pb.TxnRequest{Compare: []*pb.Compare{atRevision(e.in.in(roomKey), -1)}}
+	for _, key := range [][]byte{e.in.in(roomKey), e.in.beside("once", ""), e.in.beside("leader", "")} {
+		ask.Success = append(ask.Success, putting(&pb.PutRequest{Key: key}))
+	}
+	_, err := e.kv.Txn(withLeader(ctx), ask, patient)
+	switch why := e.named(err); {
+	case isDenied(why):
+		e.health.bar(why)
+		return nil
+	case says(err, errNoSpace):
+		e.health.isFull()
+		return nil
+	}
+	return err
 }
 
 // uprooted returns an error if what was read says that the store no longer is the one that was opened. What was

@@ -48,7 +48,9 @@ func Restore(ctx context.Context, opts Options, after kv.Revision, versions iter
 	if err != nil {
 		return kv.Absent, err
 	}
-	client, err := connect(opts)
+	bounded, cancel := context.WithTimeout(ctx, opts.Patience)
+	client, err := connect(bounded, opts)
+	cancel()
 	if err != nil {
 		return kv.Absent, err
 	}
@@ -227,6 +229,9 @@ func (r *restore) txn(ctx context.Context, request *pb.TxnRequest) (*pb.TxnRespo
 		if err == nil {
 			return done, nil
 		}
+		if why := denied(r.opts.Prefix, err); isDenied(why) {
+			return nil, why
+		}
 		switch judge(err, true) {
 		case tooMuch, refused, noLease:
 			return nil, err
@@ -339,7 +344,7 @@ func (r *restore) grant(ctx context.Context, seconds int64) (number, granted int
 	defer cancel()
 	done, err := r.lease.LeaseGrant(withLeader(bounded), &pb.LeaseGrantRequest{TTL: seconds}, patient)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, denied(r.opts.Prefix, err)
 	}
 	return done.GetID(), done.GetTTL(), nil
 }

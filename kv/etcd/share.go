@@ -27,7 +27,7 @@ func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, 
 	have, err := e.kv.Range(withLeader(ctx), get, patient)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("kv/etcd: read %s: %w", key, err)
+		return nil, fmt.Errorf("kv/etcd: read %s: %w", key, e.named(err))
 	case len(have.GetKvs()) > 0:
 		return have.GetKvs()[0].GetValue(), nil
 	}
@@ -42,7 +42,7 @@ func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, 
 	}, patient)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, err)
+		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, e.named(err))
 	case set.GetSucceeded():
 		return made, nil
 	}
@@ -64,7 +64,7 @@ func (e *Engine) Replace(ctx context.Context, name string, was, by []byte) ([]by
 	}, patient)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, err)
+		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, e.named(err))
 	case set.GetSucceeded():
 		return by, nil
 	}
