@@ -114,11 +114,11 @@ func mark(data []byte) (document, error) {
 		if !s.skip() {
 			return d, fmt.Errorf("at offset %d: not a JSON value", start)
 		}
-		if name == "metadata" {
+		if string(name) == "metadata" {
 			d.metaStart, d.metaEnd = start, s.at
 			break
 		}
-		if name != "kind" && name != "apiVersion" {
+		if string(name) != "kind" && string(name) != "apiVersion" {
 			return d, fmt.Errorf("member %q stands before metadata", name)
 		}
 		if !s.take(',') {
@@ -148,13 +148,12 @@ func (s *scanner) take(c byte) bool {
 }
 
 // member reads the name of a member and its colon.
-func (s *scanner) member() (string, bool) {
+func (s *scanner) member() (name []byte, ok bool) {
 	start := s.at
 	if !s.skipString() {
-		return "", false
+		return nil, false
 	}
-	name := s.data[start+1 : s.at-1]
-	return string(name), s.take(':')
+	return s.data[start+1 : s.at-1], s.take(':')
 }
 
 func (s *scanner) skipString() bool {
