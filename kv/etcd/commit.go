@@ -59,9 +59,8 @@ func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 		return kv.Committed{}, err
 	}
 	defer e.leave(t)
-	bounded, cancel := context.WithTimeout(ctx, e.opts.Patience)
-	defer cancel()
-	c := &attempts{e: e, caller: ctx, ctx: bounded, txn: txn, ticket: t, author: encodeAuthor(txn.Author)}
+	c := &attempts{e: e, wait: wait{caller: ctx, term: e.patience.term()}, txn: txn, ticket: t, author: encodeAuthor(txn.Author)}
+	defer c.wait.over()
 	return c.run()
 }
 
@@ -107,8 +106,7 @@ func (e *Engine) ticketOf(i id) *ticket {
 // attempts are what it takes to make one commit.
 type attempts struct {
 	e      *Engine
-	caller context.Context
-	ctx    context.Context // ends earlier than the caller's
+	wait   wait
 	txn    kv.Txn
 	ticket *ticket
 	author []byte
@@ -125,7 +123,7 @@ func (c *attempts) run() (kv.Committed, error) {
 		case how == lost && confirmed:
 			return kv.Committed{}, conflict
 		case how == lost:
-			if _, err := c.e.latest(c.ctx, "commit"); err != nil {
+			if _, err := c.e.latest(c.wait.ctx(), "commit"); err != nil {
 				return kv.Committed{}, c.nothing(err)
 			}
 			confirmed = true
@@ -146,7 +144,7 @@ func (c *attempts) run() (kv.Committed, error) {
 
 // catchUp waits for what a condition speaks of. A revision that is not shown once all is known is one that no key is at.
 func (c *attempts) catchUp(rev kv.Revision) error {
-	if _, err := c.e.latest(c.ctx, "commit"); err != nil {
+	if _, err := c.e.latest(c.wait.ctx(), "commit"); err != nil {
 		return c.nothing(err)
 	}
 	if c.e.newest() >= rev {
@@ -165,7 +163,7 @@ func (c *attempts) catchUp(rev kv.Revision) error {
 // etcd was not able to look at it.
 func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 	if !p.writes() && len(p.conditions) == 0 { // nor births, which are of what is written
-		if _, err := c.e.latest(c.ctx, "commit"); err != nil {
+		if _, err := c.e.latest(c.wait.ctx(), "commit"); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
 		return c.unchanged(c.e.newest()), true, nil
@@ -182,7 +180,7 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 	if problem != "" {
 		return kv.Committed{}, true, &kv.Error{Op: "commit", Kind: kv.ErrTooLarge, Err: errors.New(problem)}
 	}
-	r, sent, err := c.e.groups.txn(c.ctx, request, size, c.ticket.done)
+	r, sent, err := c.e.groups.txn(&c.wait, request, size, c.ticket.done)
 	switch {
 	case err != nil:
 		return c.explain(err, sent)
@@ -192,7 +190,7 @@ func (c *attempts) attempt(p plan) (done kv.Committed, over bool, err error) {
 		return c.conflict(p, r)
 	case !p.writes():
 		held := c.e.in.ours(r.GetHeader().GetRevision())
-		if err := c.e.reach(c.ctx, held); err != nil {
+		if err := c.e.reach(c.wait.ctx(), held); err != nil {
 			return kv.Committed{}, true, c.nothing(err)
 		}
 		return c.unchanged(held), true, nil
@@ -224,7 +222,7 @@ func (c *attempts) leases(p plan) (map[time.Duration]int64, error) {
 	}
 	all := make(map[time.Duration]int64, len(keys))
 	for d, n := range keys {
-		number, err := c.e.leases.get(c.ctx, d, n)
+		number, err := c.e.leases.get(c.wait.ctx(), d, n)
 		if err != nil {
 			if says(err, errNoSpace) {
 				c.e.health.isFull()
@@ -243,14 +241,15 @@ func (c *attempts) await() (done kv.Committed, over bool, err error) {
 		return c.ticket.committed, true, nil
 	case <-c.e.over:
 		return kv.Committed{}, true, inDoubt(c.e.why())
-	case <-c.ctx.Done():
+	case <-c.wait.caller.Done():
+	case <-c.wait.term.Done():
 	}
-	return kv.Committed{}, true, inDoubt(fmt.Errorf("it was made, and cannot be read yet: %w", c.ctx.Err()))
+	return kv.Committed{}, true, inDoubt(fmt.Errorf("it was made, and cannot be read yet: %w", c.wait.err()))
 }
 
 // nothing says that nothing was written, and why.
 func (c *attempts) nothing(err error) error {
-	if err := c.caller.Err(); err != nil {
+	if err := c.wait.caller.Err(); err != nil {
 		return inDoubt(err) // so is every commit whose caller went away
 	}
 	var known *kv.Error
@@ -263,7 +262,7 @@ func (c *attempts) nothing(err error) error {
 	if why := c.e.named(err); isDenied(why) {
 		return readOnly(why)
 	}
-	return c.e.failed(c.caller, "commit", err)
+	return c.e.failed(c.wait.caller, "commit", err)
 }
 
 // conflict answers for conditions that did not hold, once what they lost to can be read.
@@ -283,7 +282,7 @@ func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over 
 			first, have = &kv.Error{Op: "commit", Key: cond.Key, Want: cond.At, Kind: kv.ErrConflict}, at
 		}
 	}
-	err = c.e.reach(c.ctx, c.e.in.ours(lostTo))
+	err = c.e.reach(c.wait.ctx(), c.e.in.ours(lostTo))
 	known := true
 	if first != nil && have != never {
 		first.Have, known = c.e.revisionAt(first.Key, have)
@@ -301,18 +300,18 @@ func (c *attempts) conflict(p plan, r *pb.TxnResponse) (done kv.Committed, over 
 
 // explain answers for a transaction that failed.
 func (c *attempts) explain(cause error, sent bool) (done kv.Committed, over bool, err error) {
-	if err := c.caller.Err(); err != nil {
+	if err := c.wait.caller.Err(); err != nil {
 		return kv.Committed{}, true, inDoubt(err)
 	}
 	switch what := judge(cause, sent); what {
 	case again, noLease:
 		if what == noLease {
-			c.e.leases.drop(c.ctx)
+			c.e.leases.drop(c.wait.ctx())
 		}
 		select {
 		case <-time.After(againAfter):
 			return kv.Committed{}, false, nil
-		case <-c.ctx.Done():
+		case <-c.wait.ctx().Done():
 		}
 		return kv.Committed{}, true, c.nothing(cause)
 	case tooMuch:
@@ -325,7 +324,7 @@ func (c *attempts) explain(cause error, sent bool) (done kv.Committed, over bool
 		return kv.Committed{}, true, readOnly(why)
 	case full:
 		c.e.health.isFull()
-		if _, err := c.e.latest(c.ctx, "commit"); err != nil && !c.ticket.seen() {
+		if _, err := c.e.latest(c.wait.ctx(), "commit"); err != nil && !c.ticket.seen() {
 			return kv.Committed{}, true, inDoubt(cause)
 		}
 		if c.ticket.seen() {
@@ -334,7 +333,7 @@ func (c *attempts) explain(cause error, sent bool) (done kv.Committed, over bool
 		return kv.Committed{}, true, noRoom()
 	}
 	// It may be done at any time. If it is done by now, the index shows it as soon as it shows what is newest now.
-	bounded, cancel := context.WithTimeout(c.caller, doubtMax)
+	bounded, cancel := context.WithTimeout(c.wait.caller, doubtMax)
 	defer cancel()
 	c.e.latest(bounded, "commit")
 	if c.ticket.seen() {

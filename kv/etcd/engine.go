@@ -14,14 +14,15 @@ import (
 
 // An Engine is one of those that share a store in etcd.
 type Engine struct {
-	opts   Options
-	in     keyspace
-	index  *mvcc.Index
-	leases *leases
-	asker  asker
-	groups grouper
-	health health
-	keeps  sync.Once // it is said that etcd keeps its history
+	opts     Options
+	in       keyspace
+	index    *mvcc.Index
+	leases   *leases
+	asker    asker
+	groups   grouper
+	patience patience
+	health   health
+	keeps    sync.Once // it is said that etcd keeps its history
 
 	client *clientv3.Client
 	kv     pb.KVClient

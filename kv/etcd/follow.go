@@ -164,20 +164,14 @@ func (e *Engine) publish(events []*mvccpb.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	deeds, err := f.reader.deeds(events)
+	deeds, versions, err := f.reader.deeds(events)
 	if err != nil {
 		return err
 	}
-	var versions []*kv.Version
 	tickets := make([]*ticket, len(deeds))
 	for i, d := range deeds {
 		if tickets[i] = e.ticketOf(d.id); tickets[i] != nil {
 			tickets[i].match(d)
-		}
-		if versions == nil {
-			versions = d.versions
-		} else {
-			versions = append(versions, d.versions...)
 		}
 	}
 	f.last.Store(int64(f.reader.last))

@@ -67,15 +67,17 @@ var errOver = errors.New("the engine was closed, or has stopped")
 
 // txn has etcd judge and do one transaction of so many bytes. There is no answer if it was seen to be done. Sent
 // says of an error whether the transaction left this process.
-func (g *grouper) txn(ctx context.Context, request *pb.TxnRequest, size int, seen <-chan struct{}) (answer *pb.TxnResponse, sent bool, err error) {
+func (g *grouper) txn(w *wait, request *pb.TxnRequest, size int, seen <-chan struct{}) (answer *pb.TxnResponse, sent bool, err error) {
 	p := &part{request: request, size: size, done: make(chan struct{})}
 	if g.join(p) {
 		select {
 		case <-p.done:
 		case <-seen:
 			return nil, true, nil
-		case <-ctx.Done():
-			return nil, !g.withdraw(p), ctx.Err()
+		case <-w.caller.Done():
+			return nil, !g.withdraw(p), w.err()
+		case <-w.term.Done():
+			return nil, !g.withdraw(p), w.err()
 		case <-g.over:
 			return nil, true, errOver
 		}
@@ -83,13 +85,13 @@ func (g *grouper) txn(ctx context.Context, request *pb.TxnRequest, size int, see
 			return p.answer, p.sent, p.err
 		}
 	}
-	return g.alone(ctx, request)
+	return g.alone(w.ctx(), request)
 }
 
 // alone sends one transaction.
 func (g *grouper) alone(ctx context.Context, request *pb.TxnRequest) (*pb.TxnResponse, bool, error) {
 	var at peer.Peer
-	answer, err := g.send(withLeader(ctx), request, patient, grpc.Peer(&at))
+	answer, err := g.send(withLeader(ctx), request, patient, tersely, grpc.Peer(&at))
 	if err == nil {
 		err = g.answered(answer.GetHeader(), wrote(request, answer))
 	}
@@ -180,7 +182,7 @@ func (g *grouper) sendAll() {
 	}
 }
 
-func newGroup() *group { return &group{keys: map[string]bool{}} }
+func newGroup() *group { return &group{keys: make(map[string]bool, groupCommits)} }
 
 func (n *group) roomFor(p *part) bool {
 	return len(n.parts) < groupCommits && n.size+p.size <= groupBytes
@@ -195,27 +197,29 @@ func (n *group) add(p *part) bool {
 		}
 	}
 	for key, changes := range touched(p.request) {
-		n.keys[string(key)] = changes || n.keys[string(key)]
+		if _, there := n.keys[string(key)]; !there { // what is changed comes first
+			n.keys[string(key)] = changes
+		}
 	}
 	n.parts = append(n.parts, p)
 	n.size += p.size
 	return true
 }
 
-// touched yields the keys that a transaction looks at, and those that it changes, with true.
+// touched yields the keys that a transaction changes, with true, and then those that it looks at.
 func touched(r *pb.TxnRequest) iter.Seq2[[]byte, bool] {
 	return func(yield func([]byte, bool) bool) {
-		for _, c := range r.Compare {
-			if !yield(c.Key, false) {
-				return
-			}
-		}
 		for _, op := range r.Success {
 			key := op.GetRequestDeleteRange().GetKey()
 			if put := op.GetRequestPut(); put != nil {
 				key = put.Key
 			}
 			if !yield(key, true) {
+				return
+			}
+		}
+		for _, c := range r.Compare {
+			if !yield(c.Key, false) {
 				return
 			}
 		}
@@ -250,9 +254,14 @@ func (n *group) send(g *grouper) {
 
 func (n *group) sendTogether(ctx context.Context, g *grouper) {
 	request := &pb.TxnRequest{Success: make([]*pb.RequestOp, len(n.parts))}
+	ops := make([]struct {
+		op pb.RequestOp
+		of pb.RequestOp_RequestTxn
+	}, len(n.parts))
 	for i, p := range n.parts {
 		before(p.request, len(n.parts)-1-i)
-		request.Success[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: p.request}}
+		ops[i].of.RequestTxn, ops[i].op.Request = p.request, &ops[i].of
+		request.Success[i] = &ops[i].op
 	}
 	answer, sent, err := g.alone(ctx, request)
 	if err != nil {

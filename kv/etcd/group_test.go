@@ -162,12 +162,12 @@ func TestCommitsAreSentTogether(t *testing.T) {
 					return nil
 				}}
 				g := grouperOf(t, p)
-				go g.txn(t.Context(), request("first"), 0, later())
+				go g.txn(waits(t.Context()), request("first"), 0, later())
 				synctest.Wait()
 				errs := make([]string, len(c.while))
 				for i, r := range c.while {
 					go func() {
-						answer, _, err := g.txn(t.Context(), r, 0, later())
+						answer, _, err := g.txn(waits(t.Context()), r, 0, later())
 						name := string(r.Success[0].GetRequestPut().GetKey())
 						switch {
 						case err == nil && answer == nil: // it was seen
@@ -201,6 +201,11 @@ func grouperOf(t *testing.T, p *post) *grouper {
 	return &grouper{send: p.send, ctx: t.Context(), run: func(f func()) { go f() }, patience: time.Minute, answered: func(*pb.ResponseHeader, bool) error { return nil }}
 }
 
+// waits is a wait of an hour, or until ctx ends.
+func waits(ctx context.Context) *wait {
+	return &wait{caller: ctx, term: (&patience{of: time.Hour, ctx: context.Background()}).term()}
+}
+
 // Who goes away is never sent if it was not yet: etcd may be asked much later. Of what was sent nobody knows.
 func TestWhoLeavesAGroup(t *testing.T) {
 	for _, c := range []struct {
@@ -216,13 +221,13 @@ func TestWhoLeavesAGroup(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &post{}
 				g := grouperOf(t, p)
-				go g.txn(t.Context(), request("first"), 0, later())
+				go g.txn(waits(t.Context()), request("first"), 0, later())
 				synctest.Wait()
 				ctx, cancel := context.WithTimeout(t.Context(), c.leaves)
 				defer cancel()
-				go g.txn(t.Context(), request("b"), 0, later())
+				go g.txn(waits(t.Context()), request("b"), 0, later())
 				synctest.Wait()
-				_, sent, err := g.txn(ctx, request("a"), 0, nil)
+				_, sent, err := g.txn(waits(ctx), request("a"), 0, nil)
 				if sent != c.sent || !errors.Is(err, context.DeadlineExceeded) || (judge(err, sent) == unknown) != c.sent {
 					t.Errorf("it is told %v, sent %v", err, sent)
 				}
@@ -247,7 +252,7 @@ func TestWhoLeavesALongQueue(t *testing.T) {
 		var mu sync.Mutex
 		for i := range 2000 {
 			go func() {
-				if _, sent, _ := g.txn(ctx, request(fmt.Sprint("k", i)), 0, nil); !sent {
+				if _, sent, _ := g.txn(waits(ctx), request(fmt.Sprint("k", i)), 0, nil); !sent {
 					mu.Lock()
 					unsent++
 					mu.Unlock()
@@ -283,13 +288,13 @@ func TestAGroupThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 			return time.Millisecond
 		}}
 		g := grouperOf(t, p)
-		go g.txn(t.Context(), request("first"), 0, nil)
+		go g.txn(waits(t.Context()), request("first"), 0, nil)
 		synctest.Wait()
 		began := time.Now()
 		for i := range 3 {
 			seen := make(chan struct{})
 			time.AfterFunc(slowAfter+time.Second, func() { close(seen) })
-			if _, _, err := g.txn(t.Context(), request(fmt.Sprint("k", i)), 0, seen); err != nil {
+			if _, _, err := g.txn(waits(t.Context()), request(fmt.Sprint("k", i)), 0, seen); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -367,7 +372,7 @@ func TestWhoCountsOtherwiseRefusesWhatTellsARevision(t *testing.T) {
 		"the floor":           e.aside([]byte{9}).encode(),
 		"an origin":           origin{ahead: 9, whole: true}.encode(1),
 		"a restore under way": origin{ahead: 9}.encode(1),
-		"a commit":            change{op: kv.Put(a, nil)}.put(e.in, signature{author: encodeAuthor(floorer)}).Value,
+		"a commit":            change{op: kv.Put(a, nil)}.put(e.in, signature{author: encodeAuthor(floorer)}).GetRequestPut().Value,
 	} {
 		if flags := b[1]; flags&hasBehind == 0 {
 			t.Errorf("%s has flags %#x", name, flags)

@@ -61,6 +61,10 @@ type realClock struct{}
 
 func (realClock) Now() time.Time { return time.Now() }
 
+// window is how many bytes etcd may send ahead on one stream. Given as a constant, it need not be found out anew with each
+// answer: that is a ping and what answers it for every commit.
+const window = 4 << 20
+
 // Options say where a store is kept and how. Endpoints must be given.
 type Options struct {
 	Endpoints []string    // URLs of etcd's members
@@ -139,7 +143,10 @@ func connect(ctx context.Context, opts Options) (*clientv3.Client, error) {
 		Endpoints: opts.Endpoints, TLS: opts.TLS, Logger: zap.NewNop(), MaxUnaryRetries: 1,
 		Username: opts.User, Password: opts.Password, DialTimeout: questionMax,
 		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive,
-		DialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32))},
+		DialOptions: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
+			grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(2 * window),
+		},
 	}
 	told := time.Now().Add(toldFirst)
 	for {
@@ -187,6 +194,7 @@ func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.asker.ask = e.question
+	e.patience.of, e.patience.ctx = opts.Patience, e.ctx
 	e.groups = grouper{send: e.kv.Txn, answered: e.answered, ctx: e.ctx, over: e.over, run: e.runs.Go, patience: opts.Patience}
 	e.leases = newLeases(time.Now, e.grant)
 	e.follows.kick = make(chan struct{}, 1)

@@ -142,22 +142,31 @@ type signature struct {
 }
 
 // rests returns all conditions: those of births come last.
-func (p plan) rests() []kv.Condition { return slices.Concat(p.conditions, p.births) }
+func (p plan) rests() []kv.Condition {
+	if len(p.births) == 0 {
+		return p.conditions
+	}
+	return slices.Concat(p.conditions, p.births)
+}
 
-// request returns the plan as etcd wants it. If the conditions do not hold, it answers where their keys are.
+// request returns the plan as etcd wants it. If the conditions do not hold, it answers where their keys are. What belongs
+// together in it is allocated together: it is made for every commit.
 func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
 	rests := p.rests()
-	r := &pb.TxnRequest{
-		Compare: make([]*pb.Compare, len(rests)),
-		Failure: make([]*pb.RequestOp, len(rests)),
-		Success: make([]*pb.RequestOp, 0, len(p.changes)+1),
-	}
+	m := &struct {
+		r                pb.TxnRequest
+		compare          [2]*pb.Compare // room for what most commits have
+		failure, success [2]*pb.RequestOp
+	}{}
+	r := &m.r
+	r.Compare, r.Failure, r.Success = m.compare[:0], m.failure[:0], m.success[:0]
 	for i, c := range rests {
-		key := in.in(c.Key)
-		if r.Compare[i] = atRevision(key, in.theirs(c.At)); i >= len(p.conditions) {
-			r.Compare[i] = madeAt(key, in.theirs(c.At))
+		key, compare := in.in(c.Key), atRevision
+		if i >= len(p.conditions) {
+			compare = madeAt
 		}
-		r.Failure[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key, KeysOnly: true}}}
+		r.Compare = append(r.Compare, compare(key, in.theirs(c.At)))
+		r.Failure = append(r.Failure, looking(key))
 	}
 	for _, c := range p.changes {
 		switch {
@@ -166,7 +175,7 @@ func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
 			r.Success = append(r.Success, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{
 				RequestDeleteRange: &pb.DeleteRangeRequest{Key: in.in(c.op.Key)}}})
 		default:
-			r.Success = append(r.Success, putting(c.put(in, s)))
+			r.Success = append(r.Success, c.put(in, s))
 		}
 	}
 	if p.deletes {
@@ -176,24 +185,41 @@ func (p plan) request(in keyspace, s signature) *pb.TxnRequest {
 	return r
 }
 
-// put returns what puts the change's value.
-func (c change) put(in keyspace, s signature) *pb.PutRequest {
+// put puts the change's value.
+func (c change) put(in keyspace, s signature) *pb.RequestOp {
 	e := envelope{grouped: true, born: in.behind(c.born), id: s.id, time: s.time, author: s.author, value: c.op.Value}
-	put := &pb.PutRequest{Key: in.in(c.op.Key)}
+	m := &struct {
+		op  pb.RequestOp
+		of  pb.RequestOp_RequestPut
+		put pb.PutRequest
+	}{}
 	switch {
 	case c.op.Expiry.Kind == kv.After:
 		e.expires = s.time.Add(c.op.Expiry.For)
-		put.Lease = s.leases[c.op.Expiry.For]
+		m.put.Lease = s.leases[c.op.Expiry.For]
 	case c.op.Expiry.Kind == kv.Keep && c.was != nil && !c.was.Expires.IsZero():
 		e.expires = c.was.Expires
-		put.IgnoreLease = true
+		m.put.IgnoreLease = true
 	}
-	put.Value = e.encode()
-	return put
+	m.put.Key, m.put.Value = in.in(c.op.Key), e.encode()
+	m.of.RequestPut, m.op.Request = &m.put, &m.of
+	return &m.op
 }
 
 func putting(put *pb.PutRequest) *pb.RequestOp {
 	return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}}
+}
+
+// looking asks at which revision key is.
+func looking(key []byte) *pb.RequestOp {
+	m := &struct {
+		op   pb.RequestOp
+		of   pb.RequestOp_RequestRange
+		look pb.RangeRequest
+	}{}
+	m.look.Key, m.look.KeysOnly = key, true
+	m.of.RequestRange, m.op.Request = &m.look, &m.of
+	return &m.op
 }
 
 // never is etcd's revision of what does not exist.
@@ -201,10 +227,13 @@ const never = 0
 
 // atRevision holds if a key is at a revision of etcd's.
 func atRevision(key []byte, at int64) *pb.Compare {
-	return &pb.Compare{
-		Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
-		TargetUnion: &pb.Compare_ModRevision{ModRevision: at},
-	}
+	m := &struct {
+		compare pb.Compare
+		with    pb.Compare_ModRevision
+	}{}
+	m.with.ModRevision = at
+	m.compare.Key, m.compare.Target, m.compare.Result, m.compare.TargetUnion = key, pb.Compare_MOD, pb.Compare_EQUAL, &m.with
+	return &m.compare
 }
 
 // madeAt holds if a key was made at a revision of etcd's.

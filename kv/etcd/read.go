@@ -58,17 +58,17 @@ type happening struct {
 	envelope
 }
 
-// deeds returns the commits that events are of.
-func (r *reader) deeds(events []*mvccpb.Event) ([]deed, error) {
+// deeds returns the commits that events are of, and the versions of all of them.
+func (r *reader) deeds(events []*mvccpb.Event) (deeds []deed, versions []*kv.Version, err error) {
 	all := make([]happening, len(events))
 	for i, e := range events {
 		brings, err := r.open(e)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		all[i] = happening{e, brings}
 	}
-	var deeds []deed
+	deeds, versions = make([]deed, 0, len(all)), make([]*kv.Version, 0, len(all))
 	var fresh map[string]*kv.Version // what keys were made of by the deeds before
 	was := func(key string) *kv.Version {
 		if v, changed := fresh[key]; changed {
@@ -78,13 +78,15 @@ func (r *reader) deeds(events []*mvccpb.Event) ([]deed, error) {
 	}
 	for {
 		n := oneDeed(all)
-		d := r.deed(all[:n], was)
+		before := len(versions)
+		d := r.deed(all[:n], was, &versions)
+		d.versions = versions[before:len(versions):len(versions)]
 		deeds = append(deeds, d)
 		if all = all[n:]; len(all) == 0 {
-			return deeds, nil
+			return deeds, versions, nil
 		}
 		if fresh == nil {
-			fresh = map[string]*kv.Version{}
+			fresh = make(map[string]*kv.Version, len(all)+n)
 		}
 		for _, v := range d.versions {
 			fresh[v.Key] = v
@@ -117,8 +119,8 @@ func oneDeed(all []happening) int {
 	return n
 }
 
-// deed returns the commit that events are of, which may be without versions.
-func (r *reader) deed(events []happening, was func(string) *kv.Version) deed {
+// deed returns the commit that events are of, and appends its versions to all, which may be none.
+func (r *reader) deed(events []happening, was func(string) *kv.Version, all *[]*kv.Version) deed {
 	d := deed{revision: r.in.ours(events[0].GetKv().GetModRevision())}
 	author := unique.Make(Expirer)
 	for _, h := range events {
@@ -131,7 +133,6 @@ func (r *reader) deed(events []happening, was func(string) *kv.Version) deed {
 	if d.id == (id{}) {
 		r.lapse(events, was)
 	}
-	d.versions = make([]*kv.Version, 0, len(events))
 	for _, h := range events {
 		name := r.in.out(h.GetKv().GetKey())
 		if own(name) {
@@ -156,7 +157,7 @@ func (r *reader) deed(events []happening, was func(string) *kv.Version) deed {
 				v.Created = d.revision
 			}
 		}
-		d.versions = append(d.versions, v)
+		*all = append(*all, v)
 	}
 	return d
 }

@@ -41,7 +41,7 @@ func (p *tape) reader(current ...*kv.Version) *reader {
 
 func read(t *testing.T, r *reader, p *tape) []deed {
 	t.Helper()
-	all, err := r.deeds(p.all)
+	all, _, err := r.deeds(p.all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestWhatIsNotPawlsIsNamed(t *testing.T) {
 		"a floor that is no number": {Key: []byte("/p/kv/" + floorKey), Value: envelope{author: encodeAuthor(ada)}.encode()},
 	} {
 		p := &tape{in: narrow("/p"), all: []*mvccpb.Event{{Kv: have}}}
-		_, err := p.reader().deeds(p.all)
+		_, _, err := p.reader().deeds(p.all)
 		if e, ok := errors.AsType[*UnreadableError](err); !ok || e.Key != string(have.Key) {
 			t.Errorf("%s: %v", name, err)
 		}
