@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -211,6 +212,45 @@ func TestPrefixesAreApart(t *testing.T) {
 	one.holds(one.read(kv.Latest), b, "")
 	other.holds(other.read(kv.Latest), a, "")
 	other.holds(other.read(kv.Latest), b, "2")
+}
+
+// No store begins among another program's keys. One that lies under them, or under another store's prefix, is apart from them.
+func TestAPrefixThatOthersUse(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	c := raw(t, m.URL)
+	at := func(prefix string) kvetcd.Options {
+		o := on(m)
+		o.Prefix = prefix
+		return o
+	}
+	for _, key := range []string{"/registry/pods/default/a", "/registry/kva", "/registry/a", "/late/z", "/exact"} {
+		if _, err := c.Put(t.Context(), key, "k8s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := keys(t, c, "/")
+	for prefix, names := range map[string]string{"/registry": "/registry/a", "/registry/pods/": "/registry/pods/default/a", "/late": "/late/z"} {
+		_, err := kvetcd.Open(t.Context(), at(prefix))
+		var occupied *kvetcd.OccupiedError
+		if !errors.As(err, &occupied) || occupied.Key != names || !strings.Contains(err.Error(), names) {
+			t.Errorf("opened at %s: %v", prefix, err)
+		}
+	}
+	if after := keys(t, c, "/"); !slices.Equal(before, after) {
+		t.Errorf("there was %v, and is %v", before, after)
+	}
+	subjectOn(t, at("/exact")).put(a, "1")
+	outer := subjectOn(t, at("/registry/pawl"))
+	outer.put(a, "outer")
+	inner := subjectOn(t, at("/registry/pawl/inner"))
+	inner.put(a, "inner")
+	again := subjectOn(t, at("/registry/pawl"))
+	again.holds(again.read(kv.Latest), a, "outer")
+	inner.holds(inner.read(kv.Latest), a, "inner")
+	if n := len(keys(t, c, "/registry/pods/")); n != 1 {
+		t.Errorf("%d of the other program's keys are there", n)
+	}
 }
 
 // What one replica is told to forget all forget, however young it is, as does whoever comes later. Their watches that

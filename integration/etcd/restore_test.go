@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,6 +217,32 @@ func TestARestoreThatFailsLeavesNothing(t *testing.T) {
 	}
 	s.holds(s.read(kv.Latest), a, "mine")
 	s.put(a, "still mine")
+}
+
+// A restore that fails because somebody else writes under its prefix takes away what it wrote, and not what they did.
+func TestARestoreThatIsNotAlone(t *testing.T) {
+	t.Parallel()
+	m := etcd.Start(t, etcd.Options{})
+	c := raw(t, m.URL)
+	versions := func(yield func(*kv.Version, error) bool) {
+		for i, v := range lived(t, 300) {
+			if i == 200 {
+				if _, err := c.Put(t.Context(), "/pawl/theirs", "x"); err != nil {
+					t.Error(err)
+				}
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+	_, err := kvetcd.Restore(t.Context(), on(m), far, versions, map[string][]byte{"name": []byte("kept")})
+	if err == nil || !strings.Contains(err.Error(), "somebody else wrote under /pawl") {
+		t.Errorf("got %v", err)
+	}
+	if left := keys(t, c, "/"); !slices.Equal(left, []string{"/pawl/theirs"}) {
+		t.Errorf("it left %v", left)
+	}
 }
 
 // A restore that is broken off is no store: nobody opens it, and another restore begins anew, once it is certain

@@ -39,6 +39,7 @@
 //     within ten seconds.
 //   - If etcd asks who is there and does not let it write, the engine is read-only in the same way; if it does not let it
 //     read, Open fails with a [DeniedError], and later it is as if etcd was away. Err says what to grant.
+//   - A store begins only where nothing else is under its prefix: Open fails with an [OccupiedError].
 //   - If etcd's revision goes back, or it tells another history or another cluster's, the engine stops:
 //     nothing can be told about the writes in between. All calls are answered with [kv.ErrClosed], and Err says why.
 //

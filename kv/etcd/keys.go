@@ -16,6 +16,10 @@ type keyspace struct {
 	wide  uint        // bits of a revision that tell commits apart which are one transaction of etcd's; see group
 }
 
+// Parts returns the names of the parts that a store has under its prefix. A prefix with such a part may lie in what another
+// store keeps; any other may lie under another store's, and be apart from it.
+func Parts() []string { return []string{"kv", "leader", "once"} } // in order
+
 // placeBits is wide enough for all commits of a group.
 const placeBits = 7
 
@@ -36,6 +40,21 @@ func newKeyspace(prefix string) keyspace {
 func (k keyspace) whole() (from, to []byte) {
 	prefix := strings.TrimSuffix(k.root, "kv/")
 	return []byte(prefix), []byte(clientv3.GetPrefixRangeEnd(prefix))
+}
+
+// A span is the keys from one on, and before another.
+type span struct{ from, to []byte }
+
+// parts returns where the parts of a store are, and what lies about them under the prefix.
+func (k keyspace) parts() (ours, others []span) {
+	at, end := k.whole()
+	for _, name := range Parts() {
+		from := k.beside(name, "")
+		to := []byte(clientv3.GetPrefixRangeEnd(string(from)))
+		ours, others = append(ours, span{from, to}), append(others, span{at, from})
+		at = to
+	}
+	return ours, append(others, span{at, end})
 }
 
 // beside returns the key in etcd of something that is kept beside the store, where no reader of it looks.

@@ -81,7 +81,8 @@ func (e *Engine) settle(ctx context.Context) error {
 		err := e.trySettle(ctx)
 		var unfinished *UnfinishedError
 		var unreadable *UnreadableError
-		if err == nil || errors.As(err, &unfinished) || errors.As(err, &unreadable) || isDenied(err) {
+		var occupied *OccupiedError
+		if err == nil || errors.As(err, &unfinished) || errors.As(err, &unreadable) || errors.As(err, &occupied) || isDenied(err) {
 			return err
 		}
 		e.health.failed(err)
@@ -107,7 +108,7 @@ func (e *Engine) trySettle(ctx context.Context) error {
 	case o.at != never && !o.whole:
 		return &UnfinishedError{e.opts.Prefix}
 	}
-	if err := e.mayWrite(ctx); err != nil {
+	if err := e.survey(ctx); err != nil {
 		return err
 	}
 	if err := e.checkCluster(r.GetHeader()); err != nil {
@@ -125,14 +126,20 @@ func (e *Engine) trySettle(ctx context.Context) error {
 	return nil
 }
 
-// mayWrite finds out whether etcd lets this one write, by asking for what never is: nothing is written. One that may
-// only read does that, and says so.
-func (e *Engine) mayWrite(ctx context.Context) error {
+// survey finds out whether etcd lets this one write, by asking for what never is: nothing is written. One that may
+// only read does that, and says so. The same answer says what is under the prefix besides a store: nothing may be where a
+// store is to begin.
+func (e *Engine) survey(ctx context.Context) error {
 	ask := &pb.TxnRequest{Compare: []*pb.Compare{atRevision(e.in.in(roomKey), -1)}}
 	for _, key := range [][]byte{e.in.in(roomKey), e.in.beside("once", ""), e.in.beside("leader", "")} {
 		ask.Success = append(ask.Success, putting(&pb.PutRequest{Key: key}))
 	}
-	_, err := e.kv.Txn(withLeader(ctx), ask, patient)
+	ours, others := e.in.parts()
+	for _, span := range append(ours, others...) {
+		ask.Failure = append(ask.Failure, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{
+			RequestRange: &pb.RangeRequest{Key: span.from, RangeEnd: span.to, Limit: 1, KeysOnly: true}}})
+	}
+	r, err := e.kv.Txn(withLeader(ctx), ask, patient)
 	switch why := e.named(err); {
 	case isDenied(why):
 		e.health.bar(why)
@@ -140,8 +147,19 @@ func (e *Engine) mayWrite(ctx context.Context) error {
 	case says(err, errNoSpace):
 		e.health.isFull()
 		return nil
+	case err != nil:
+		return err
 	}
-	return err
+	for i, found := range r.GetResponses() {
+		switch there := found.GetResponseRange().GetKvs(); {
+		case len(there) == 0:
+		case i < len(ours):
+			return nil
+		default:
+			return &OccupiedError{e.opts.Prefix, string(there[0].GetKey()), true}
+		}
+	}
+	return nil
 }
 
 // uprooted returns an error if what was read says that the store no longer is the one that was opened. What was

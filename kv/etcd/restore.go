@@ -69,7 +69,10 @@ func Restore(ctx context.Context, opts Options, after kv.Revision, versions iter
 }
 
 // An OccupiedError says that there is something under a prefix where nothing may be.
-type OccupiedError struct{ Prefix, Key string }
+type OccupiedError struct {
+	Prefix, Key string
+	Foreign     bool // it is none of pawl's
+}
 
 // Error names the prefix and a key under it.
 func (e *OccupiedError) Error() string {
@@ -77,7 +80,12 @@ func (e *OccupiedError) Error() string {
 }
 
 // Hint says what to do; the error's text ends with it.
-func (e *OccupiedError) Hint() string { return "name another prefix, or remove what is under this one" }
+func (e *OccupiedError) Hint() string {
+	if e.Foreign {
+		return "name a prefix that no other program uses"
+	}
+	return "name another prefix, or remove what is under this one"
+}
 
 // errOvertaken is why a restore gives up, and leaves what it wrote to another.
 var errOvertaken = errors.New("what it wrote was taken away while it wrote, by another restore or by hand")
@@ -205,7 +213,7 @@ func (r *restore) look(ctx context.Context) (origin, int64, error) {
 	case was.at == never && len(anything) == 0:
 		return origin{}, rev, nil
 	case was.at == never || was.whole:
-		return origin{}, 0, &OccupiedError{r.opts.Prefix, string(anything[0].GetKey())}
+		return origin{}, 0, &OccupiedError{Prefix: r.opts.Prefix, Key: string(anything[0].GetKey())}
 	case len(found(1).GetKvs()) > 0:
 		return origin{}, 0, &UnfinishedError{r.opts.Prefix}
 	}
@@ -393,11 +401,21 @@ func (r *restore) alone(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes everything but the mark and who leads.
+// sweep removes everything of a store but the mark and who leads. What else is under the prefix is somebody else's.
 func (r *restore) sweep(ctx context.Context) error {
-	from, to := r.in.whole()
+	ours, _ := r.in.parts()
+	for _, part := range ours {
+		if err := r.sweepPart(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *restore) sweepPart(ctx context.Context, part span) error {
+	from := part.from
 	for {
-		page := &pb.RangeRequest{Key: from, RangeEnd: to, Limit: sweepKeys, KeysOnly: true}
+		page := &pb.RangeRequest{Key: from, RangeEnd: part.to, Limit: sweepKeys, KeysOnly: true}
 		have, err := r.fenced(ctx, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: page}})
 		if err != nil {
 			return err
