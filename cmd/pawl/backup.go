@@ -65,11 +65,11 @@ servers keep in an etcd, whether or not they run. What lies outside of the data 
   # Of what is in an etcd
   pawl backup --engine etcd --etcd-endpoints http://127.0.0.1:2379 pawl.bak`,
 		Args: exactly("FILE"),
-		PreRunE: func(*cobra.Command, []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if engine == "etcd" {
 				from.etcd = &in
 			}
-			return in.check(engine == "etcd")
+			return in.check(cmd, engine == "etcd")
 		},
 		RunE: ranWith(func(cmd *cobra.Command, args []string) error {
 			ctx, done := p.untilSignal(cmd.Context())
@@ -80,7 +80,7 @@ servers keep in an etcd, whether or not they run. What lies outside of the data 
 	cmd.Flags().BoolVar(&from.offline, "offline", false, "back up the data folder only if no server has it: then nothing is written that is not in the backup")
 	choice(cmd, &engine, "engine", "", "what is backed up: a data folder or the server that has it, or what is in an etcd", "local", "etcd")
 	addEtcdFlags(cmd, &in)
-	for _, other := range []string{"data", "kubeconfig", "offline"} {
+	for _, other := range []string{"data", "kubeconfig", "context", "offline"} {
 		cmd.MarkFlagsMutuallyExclusive(other, "etcd-endpoints")
 	}
 	cmd.MarkFlagsMutuallyExclusive("kubeconfig", "offline")

@@ -44,7 +44,7 @@ The server's keys are in DIR, or in etcd under the prefix: whoever can read that
 			}
 			return exactly("FILE", "DIR")(cmd, args)
 		},
-		PreRunE: func(*cobra.Command, []string) error { return in.check(engine == "etcd") },
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return in.check(cmd, engine == "etcd") },
 		RunE: ranWith(func(cmd *cobra.Command, args []string) error {
 			ctx, done := p.untilSignal(cmd.Context())
 			if engine == "etcd" {

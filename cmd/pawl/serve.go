@@ -89,7 +89,7 @@ discovery only.`,
   # Add the server to your own kubeconfig, as context "pawl"
   pawl serve --kubeconfig ~/.kube/config`,
 		Args:    noArguments,
-		PreRunE: func(*cobra.Command, []string) error { return s.check() },
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return s.check(cmd) },
 		RunE: ran(func(cmd *cobra.Command) error {
 			s.logger = newLogger(p.stderr, s.logFormat, s.verbosity)
 			p.ownLogs(s.logger, s.verbosity)
@@ -130,15 +130,18 @@ func addServeFlags(cmd *cobra.Command, s *settings) {
 }
 
 // check sees what no flag can see alone, and settles what follows from others.
-func (s *settings) check() error {
+func (s *settings) check(cmd *cobra.Command) error {
 	if s.dataDir == "" {
 		return &usageError{"--data names no folder", `leave it out for ./pawl-data`}
 	}
 	if (s.tlsCertFile == "") != (s.tlsKeyFile == "") {
 		return &usageError{"--tls-cert-file and --tls-private-key-file belong together", "give both, or neither to serve a certificate of our own"}
 	}
-	if err := s.etcd.check(s.engine == "etcd"); err != nil {
+	if err := s.etcd.check(cmd, s.engine == "etcd"); err != nil {
 		return err
+	}
+	if s.engine == "etcd" && cmd.Flags().Changed("data") {
+		return &usageError{"--data is given, and with --engine etcd everything is kept in etcd", "leave it out; --kubeconfig says where the kubeconfig goes"}
 	}
 	for _, san := range s.tlsSANs {
 		if net.ParseIP(san) == nil && len(validation.IsDNS1123Subdomain(san)) > 0 && len(validation.IsWildcardDNS1123Subdomain(san)) > 0 {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,8 +175,11 @@ func TestFlagsBecomeSettings(t *testing.T) {
 		{"--engine etcd --etcd-endpoints http://a:2379,http://b:2379", with(func(s *settings) {
 			s.engine, s.etcd.endpoints = "etcd", []string{"http://a:2379", "http://b:2379"}
 		})},
-		{"--engine etcd --etcd-endpoints https://a --etcd-cafile ca --etcd-certfile c --etcd-keyfile k --etcd-prefix /p/", with(func(s *settings) {
-			s.engine, s.etcd = "etcd", etcdSettings{[]string{"https://a"}, "ca", "c", "k", "/p/"}
+		{"--engine etcd --etcd-endpoints https://a:1 --etcd-cafile ca --etcd-certfile c --etcd-keyfile k --etcd-user u --etcd-password-file p --etcd-prefix /p", with(func(s *settings) {
+			s.engine, s.etcd = "etcd", etcdSettings{[]string{"https://a:1"}, "ca", "c", "k", "u", "p", "/p"}
+		})},
+		{"--engine etcd --etcd-endpoints http://a:2379/,http://b:2379,http://a:2379 --etcd-endpoints http://[::1]:2379 --etcd-prefix /p/q//", with(func(s *settings) {
+			s.engine, s.etcd.endpoints, s.etcd.prefix = "etcd", []string{"http://a:2379", "http://b:2379", "http://[::1]:2379"}, "/p/q"
 		})},
 		{"--token-auth-file t.csv", with(func(s *settings) { s.tokenAuthFile = "t.csv" })},
 		{"--history-duration 1h30m", with(func(s *settings) { s.historyDuration = 90 * time.Minute })},
@@ -200,6 +205,55 @@ func TestFlagsBecomeSettings(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// What has spaces in it is what a shell makes of quotes.
+func TestSpacesInFlagsOfEtcd(t *testing.T) {
+	for _, tt := range []struct {
+		name, endpoints, prefix string
+		says                    string // "" if it is taken
+	}{
+		{"spaces about URLs are no part of them", " http://a:2379, http://b:2379 ", "/pawl", ""},
+		{"a space within one is", "http://a b:2379", "/pawl", "is no URL of a member"},
+		{"nor may a prefix have one", "http://a:2379", "/my pawl", `"/my pawl" is no path`},
+		{"not even at its beginning", "http://a:2379", " /pawl", `" /pawl" is no path`},
+		{"or at its end", "http://a:2379", "/pawl\n", `"/pawl\n" is no path`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got settings
+			p := process{build: aBuild, start: func(_ context.Context, s settings) (server, error) {
+				got = s
+				return nil, errors.New("enough")
+			}}
+			said := say(p, []string{"serve", "--engine", "etcd", "--etcd-endpoints", tt.endpoints, "--etcd-prefix", tt.prefix})
+			switch {
+			case tt.says != "" && !strings.Contains(said, tt.says):
+				t.Errorf("it says %s", said)
+			case tt.says == "" && !slices.Equal(got.etcd.endpoints, []string{"http://a:2379", "http://b:2379"}):
+				t.Errorf("it goes to %q, and says %s", got.etcd.endpoints, said)
+			}
+		})
+	}
+}
+
+// A password comes from a file, which may end with the end of its line, and from nowhere else.
+func TestThePasswordOfEtcdsUser(t *testing.T) {
+	for text, want := range map[string]string{"word": "word", "word\n": "word", "a word \r\n": "a word ", "": "", "\n": "", "two\nlines\n": ""} {
+		file := filepath.Join(t.TempDir(), "password")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		opts, err := etcdSettings{user: "u", passwordFile: file}.options()
+		if opts.Password != want || (err == nil) != (want != "") {
+			t.Errorf("%q is the password %q, %v", text, opts.Password, err)
+		}
+		if err != nil && hintOf(err) == "" {
+			t.Errorf("%q: %v does not say what to do", text, err)
+		}
+	}
+	if _, err := (etcdSettings{user: "u", passwordFile: "nowhere"}).options(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
 	}
 }
 

@@ -25,8 +25,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/pawl-dev/pawl/integration/etcd"
 )
 
 // The script of docs/moving.md moves a server to etcd under the eyes of an informer and while somebody writes: nothing that
@@ -41,7 +39,8 @@ func TestTheScriptThatMovesAServerToEtcd(t *testing.T) {
 	if script == nil {
 		t.Fatal("docs/moving.md holds no script")
 	}
-	m := etcd.Start(t, etcd.Options{})
+	g := guard(t)
+	there := g.flags(movedTo)
 	bin := t.TempDir()
 	data := filepath.Join(t.TempDir(), "data")
 	build := exec.Command("go", "build", "-o", filepath.Join(bin, "pawl"), "./cmd/pawl")
@@ -61,8 +60,8 @@ func TestTheScriptThatMovesAServerToEtcd(t *testing.T) {
 	eventually(t, "much is written to the old server", func() bool { return w.answered() > 100 })
 	before := must[*corev1.ConfigMapList](t)(clientOf(t, config).CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}))
 
-	shell := exec.Command("sh", "-c", script[1])
-	shell.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "DATA="+data, "ETCD="+m.URL, "LISTEN="+strings.TrimPrefix(url, "https://"))
+	shell := exec.Command("sh", append([]string{"-c", script[1], "move.sh"}, there...)...)
+	shell.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "DATA="+data, "LISTEN="+strings.TrimPrefix(url, "https://"))
 	moving, _ := ready(t, shell)
 	if state := old.wait(t); state != 0 {
 		t.Errorf("the old server ended with %d", state)
@@ -85,36 +84,46 @@ func TestTheScriptThatMovesAServerToEtcd(t *testing.T) {
 	if out, err := say("backup", "--kubeconfig", filepath.Join(data, "kubeconfig"), "running.bak"); err != nil {
 		t.Errorf("back up the new server: %v\n%s", err, out)
 	}
-	if out, err := say("restore", "running.bak", "--engine", "etcd", "--etcd-endpoints", m.URL); err == nil || !strings.Contains(out, "hint: name another prefix") {
+	if out, err := say(append([]string{"restore", "running.bak", "--engine", "etcd"}, there...)...); err == nil || !strings.Contains(out, "hint: name another prefix") {
 		t.Errorf("restore over the new server: %v\n%s", err, out)
 	}
 	_ = moving.cmd.Process.Signal(syscall.SIGTERM)
 	moving.wait(t)
-	back(t, say, m.URL)
+	back(t, say, g)
 	if info, err := os.Stat(data + ".bak"); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the backup can be read by others, or is gone: %v, %v", info, err)
 	}
 }
 
+// movedTo is the prefix that the script is given, which is not the default.
+const movedTo = "/clusters/first"
+
 // back goes the way back that the document tells of.
-func back(t *testing.T, say func(...string) (string, error), url string) {
+func back(t *testing.T, say func(...string) (string, error), g *guarded) {
 	t.Helper()
-	there := []string{"--engine", "etcd", "--etcd-endpoints", url}
+	at := func(prefix string, args ...string) []string {
+		return append(append(args, "--engine", "etcd"), g.flags(prefix)...)
+	}
 	for _, step := range []struct {
 		args []string
 		want string
 	}{
-		{append([]string{"backup", "back.bak"}, there...), "backed up "},
+		{at(movedTo, "backup", "back.bak"), "backed up "},
 		{[]string{"restore", "back.bak", "back"}, "start it with: pawl serve --data back"},
 		{[]string{"check", "back"}, ""},
-		{append([]string{"restore", "back.bak", "--etcd-prefix", "/again"}, there...), "start it with: pawl serve --engine etcd --etcd-endpoints " + url + " --etcd-prefix /again"},
+		{at("/again", "restore", "back.bak"), "start it with: pawl serve --engine etcd --etcd-endpoints " + g.URL + " --etcd-prefix /again --etcd-cafile "},
 	} {
 		if out, err := say(step.args...); err != nil || !strings.Contains(out, step.want) {
 			t.Errorf("pawl %v: %v\n%s", step.args, err, out)
 		}
 	}
-	if out, err := say(append([]string{"backup", "none.bak", "--etcd-prefix", "/nobody"}, there...)...); err == nil || !strings.Contains(out, "no server has ever had this store") {
+	if out, err := say(at("/nobody", "backup", "none.bak")...); err == nil || !strings.Contains(out, "no server has ever had this store") {
 		t.Errorf("back up what is not there: %v\n%s", err, out)
+	}
+	refused := append([]string{"serve", "--engine", "etcd", "--etcd-endpoints", g.URL}, g.secretsOf("pawl")...)
+	if out, err := say(append(refused, "--etcd-prefix", "/elsewhere")...); err == nil ||
+		!strings.Contains(out, "pawl: hint: give the user a role that may: etcdctl role grant-permission ROLE --prefix=true readwrite /elsewhere/") {
+		t.Errorf("serve where that is not let: %v\n%s", err, out)
 	}
 }
 
