@@ -48,6 +48,9 @@ func (e *Engine) answered(h *pb.ResponseHeader, wrote bool) error {
 		return err
 	}
 	e.health.wrote(wrote)
+	if wrote {
+		raise(&e.follows.made, e.in.ours(h.GetRevision()))
+	}
 	return nil
 }
 

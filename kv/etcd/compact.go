@@ -53,7 +53,7 @@ func (e *Engine) compact(ctx context.Context, rev kv.Revision) error {
 	if e.in.behind(rev) > 0 {
 		at = max(at-1, emptyRevision)
 	}
-	_, err := e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: at}, patient)
+	_, err := e.kv.Compact(withLeader(ctx), &pb.CompactionRequest{Revision: at}, patient, harmless)
 	if says(err, errCompacted) {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (e *Engine) uncompacted(ctx context.Context, err error) error {
 // others see that it was moved.
 func (e *Engine) raise(ctx context.Context, rev kv.Revision) (moved bool, err error) {
 	for {
-		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey)}, patient)
+		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey)}, patient, harmless)
 		if err != nil {
 			return false, err
 		}
@@ -143,7 +143,7 @@ func (e *Engine) notice(now time.Time) {
 	if young <= oldest {
 		return
 	}
-	_, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true, Revision: e.in.theirs(oldest)}, patient)
+	_, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true, Revision: e.in.theirs(oldest)}, patient, harmless)
 	if !says(err, errCompacted) {
 		return
 	}
@@ -210,7 +210,7 @@ func (e *Engine) look() {
 func (e *Engine) heed() {
 	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
 	defer cancel()
-	raised, err := e.client.AlarmList(withLeader(ctx))
+	raised, err := pb.NewMaintenanceClient(e.members).Alarm(withLeader(ctx), &pb.AlarmRequest{Action: pb.AlarmRequest_GET}, patient, harmless)
 	if err != nil {
 		return // who may not ask finds out by writing
 	}
@@ -226,7 +226,7 @@ func (e *Engine) tryRoom() {
 	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
 	defer cancel()
 	said := e.aside(nil)
-	_, err := e.kv.Put(withLeader(ctx), &pb.PutRequest{Key: e.in.in(roomKey), Value: said.encode()}, patient)
+	_, err := e.kv.Put(withLeader(ctx), &pb.PutRequest{Key: e.in.in(roomKey), Value: said.encode()}, patient, harmless)
 	switch why := e.named(err); {
 	case err == nil:
 		e.health.wrote(true)

@@ -43,6 +43,14 @@
 //   - If etcd's revision goes back, or it tells another history or another cluster's, the engine stops:
 //     nothing can be told about the writes in between. All calls are answered with [kv.ErrClosed], and Err says why.
 //
+// # Several members
+//
+// Each replica asks one of the members that were named for everything, and watches there; which one, chance decides. One that
+// hangs, with its connections open, holds up a commit that was sent to it, until another tells by the watch that it
+// was made, or the patience for it is over. Nothing else waits for it for longer than about two seconds: once it owes an answer
+// for half a second it is passed over until it answers again, as is one that says that it has no leader; whatever may be asked twice is
+// asked of another; and if the watch tells nothing while there is something to tell, it goes on at another.
+//
 // # What a commit may hold
 //
 // etcd takes [MaxOps] changes, as many conditions, and requests of [MaxBytes]. More is
@@ -108,7 +116,8 @@ package etcd
 //
 // One goroutine, [Engine.follow], writes to the index. It alone uses the reader and moves the floor
 // of the index. One more sends groups of commits while there are any, and another where one of them hangs; one sends requests for progress on its stream, one looks after etcd's health
-// and compaction, one asks for revisions while somebody wants to know.
+// and compaction, one asks for revisions while somebody wants to know. One guards the watch. Each member that is passed over has one that asks it
+// whether it answers again: see members.go.
 //
 // What is not known for certain is never answered as refused: see fault.go for what is certain.
 //

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/mvcc"
@@ -24,10 +23,10 @@ type Engine struct {
 	health   health
 	keeps    sync.Once // it is said that etcd keeps its history
 
-	client *clientv3.Client
-	kv     pb.KVClient
-	lease  pb.LeaseClient
-	watch  pb.WatchClient
+	members *members
+	kv      pb.KVClient
+	lease   pb.LeaseClient
+	watch   pb.WatchClient
 
 	ctx    context.Context // of everything that runs for the engine
 	cancel context.CancelFunc
@@ -178,7 +177,7 @@ func (e *Engine) question() (kv.Revision, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, questionMax)
 	defer cancel()
 	known := e.mark.revision()
-	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true}, patient)
+	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(floorKey), CountOnly: true}, patient, harmless)
 	if err != nil {
 		err = e.named(err)
 		e.health.failed(err)
@@ -265,7 +264,7 @@ func (e *Engine) Close() error {
 	e.cancel()
 	e.index.Close()
 	e.runs.Wait()
-	e.client.Close() // says only that it was cancelled
+	e.members.close()
 	close(e.released)
 	return nil
 }

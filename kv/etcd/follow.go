@@ -18,6 +18,7 @@ import (
 type follower struct {
 	wanted atomic.Uint64 // the newest revision that somebody waits for, and etcd has
 	kick   chan struct{} // there is a newer one
+	made   atomic.Uint64 // the newest revision that etcd has answered to this engine's writers
 	last   atomic.Int64  // the time of the last commit, a kv.Instant
 
 	// Only follow uses these.
@@ -25,6 +26,8 @@ type follower struct {
 	next    kv.Revision // that is to be told
 	load    int64       // etcd's revision at which everything is to be read before that; never if nothing is
 	witness witness
+	vain    int     // watches that were ended because they told nothing, one after the other
+	shun    *member // where the last of them was; nil if there is none
 }
 
 // A witness is a commit that was seen. If etcd tells it differently later, it tells another history.
@@ -36,14 +39,19 @@ type witness struct {
 
 // want notes that somebody waits for a revision that etcd has.
 func (e *Engine) want(rev kv.Revision) {
-	for was := e.follows.wanted.Load(); was < uint64(rev); was = e.follows.wanted.Load() {
-		if e.follows.wanted.CompareAndSwap(was, uint64(rev)) {
-			break
-		}
-	}
+	raise(&e.follows.wanted, rev)
 	select {
 	case e.follows.kick <- struct{}{}:
 	default:
+	}
+}
+
+// raise makes at no less than rev.
+func raise(at *atomic.Uint64, rev kv.Revision) {
+	for was := at.Load(); was < uint64(rev); was = at.Load() {
+		if at.CompareAndSwap(was, uint64(rev)) {
+			return
+		}
 	}
 }
 
@@ -103,9 +111,33 @@ func (e *Engine) tail(ctx context.Context) error {
 	if err := e.confirm(ctx); err != nil {
 		return err
 	}
+	f := &e.follows
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stream, err := e.watch.Watch(withLeader(ctx), patient)
+	m, err := e.members.another(ctx, f.shun)
+	if err != nil {
+		return err
+	}
+	known := e.mark.revision()
+	e.runs.Go(func() { e.guard(ctx, cancel, m, stallFor(e.members, f.vain)) })
+	err = e.watchAt(ctx, m)
+	if e.mark.revision() > known {
+		f.vain, f.shun = 0, nil
+	}
+	why := context.Cause(ctx)
+	var stalled *stalledError
+	if errors.As(why, &stalled) {
+		f.vain, f.shun = f.vain+1, m
+	}
+	if why != nil {
+		return why
+	}
+	return err
+}
+
+// watchAt publishes what a watch at a member tells, until that ends.
+func (e *Engine) watchAt(ctx context.Context, m *member) error {
+	stream, err := pb.NewWatchClient(m.link).Watch(withLeader(ctx), grpc.WaitForReady(e.members.alone()))
 	if err != nil {
 		return err
 	}
@@ -115,12 +147,8 @@ func (e *Engine) tail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.runs.Go(func() { e.urge(ctx, cancel, stream) })
-	err = e.receive(stream)
-	if why := context.Cause(ctx); why != nil {
-		return why
-	}
-	return err
+	e.runs.Go(func() { e.urge(ctx, stream) })
+	return e.receive(stream)
 }
 
 // receive publishes what stream tells until it ends.
@@ -231,7 +259,7 @@ func (e *Engine) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, questionMax)
 	defer cancel()
 	known := e.mark.revision()
-	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: w.revision}, patient)
+	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: w.key, Revision: w.revision}, patient, harmless)
 	switch {
 	case says(err, errCompacted):
 		_, err := e.question()
@@ -255,12 +283,9 @@ func (e *Engine) confirm(ctx context.Context) error {
 }
 
 // urge asks for progress on the watch's own stream for as long as somebody waits. It is answered only once the
-// watch has told all there is, by a member that may be behind another, and so is asked again. A watch that tells
-// nothing, while there is something to tell, is ended.
-func (e *Engine) urge(ctx context.Context, cancel context.CancelCauseFunc, stream grpc.BidiStreamingClient[pb.WatchRequest, pb.WatchResponse]) {
+// watch has told all there is, by a member that may be behind another, and so is asked again.
+func (e *Engine) urge(ctx context.Context, stream grpc.BidiStreamingClient[pb.WatchRequest, pb.WatchResponse]) {
 	pause := urgeMin
-	var since time.Time // somebody has been waiting in vain
-	var seen kv.Revision
 	again := time.NewTimer(0)
 	for {
 		select {
@@ -270,17 +295,8 @@ func (e *Engine) urge(ctx context.Context, cancel context.CancelCauseFunc, strea
 			pause = urgeMin
 		case <-again.C:
 		}
-		newest := e.mark.revision()
 		if !e.waiting() {
-			since = time.Time{}
 			continue
-		}
-		if since.IsZero() || newest != seen {
-			since, seen = time.Now(), newest
-		}
-		if time.Since(since) > stallMax {
-			cancel(fmt.Errorf("the watch has told nothing for %v, though etcd is at revision %d", stallMax, e.follows.wanted.Load()))
-			return
 		}
 		err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 		if err != nil {
@@ -288,5 +304,52 @@ func (e *Engine) urge(ctx context.Context, cancel context.CancelCauseFunc, strea
 		}
 		again.Reset(pause)
 		pause = min(2*pause, urgeMax)
+	}
+}
+
+// A stalledError says that a watch told nothing while there was something to tell.
+type stalledError struct {
+	took time.Duration
+	rev  kv.Revision
+}
+
+func (e *stalledError) Error() string {
+	return fmt.Sprintf("the watch has told nothing for %v, though etcd is at revision %d", e.took.Round(time.Millisecond), e.rev)
+}
+
+// stallFor is how long a watch may tell nothing though there is something to tell, after so many that did: where there is another
+// member to watch at not long; but longer each time, since what it has to tell may be more than the network carries so quickly.
+func stallFor(ms *members, vain int) time.Duration {
+	if ms.alone() {
+		return stallMax
+	}
+	return min(stallMin<<min(vain, 8), stallMax)
+}
+
+// guard ends the watch at m if it tells nothing for as long as may be, or a shorter time if m owes other answers, too.
+func (e *Engine) guard(ctx context.Context, cancel context.CancelCauseFunc, m *member, may time.Duration) {
+	tick := time.NewTicker(stallEvery)
+	defer tick.Stop()
+	var since time.Time // there has been something to tell
+	var seen kv.Revision
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		newest, there := e.mark.revision(), kv.Revision(max(e.follows.wanted.Load(), e.follows.made.Load()))
+		switch {
+		case there <= newest:
+			since = time.Time{}
+			continue
+		case since.IsZero() || newest != seen:
+			since, seen = time.Now(), newest
+		}
+		took := time.Since(since)
+		if took > may || took > stallOwing && e.members.owing(m) {
+			cancel(&stalledError{took, there})
+			return
+		}
 	}
 }

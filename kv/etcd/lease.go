@@ -3,6 +3,8 @@ package etcd
 import (
 	"context"
 	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
 // Slack is how long after its time a key goes at the latest that was to go after d.
@@ -21,6 +23,13 @@ const graceMax = time.Minute
 const (
 	leaseKeys = 1000 // that one lease is given to, written or not
 	leasesMax = 64   // that are remembered
+)
+
+// How a lease is kept.
+const (
+	keepParts = 3 // of it there are between two times that it is renewed
+	keepAgain = time.Second / 2
+	keepMax   = 2 * time.Second // that it may take
 )
 
 // A lease is one of etcd's, that keys are attached to.
@@ -89,6 +98,43 @@ func (l *leases) find(now time.Time, d time.Duration, n int) *lease {
 	clear(l.known[len(kept):])
 	l.known = kept
 	return found
+}
+
+// keep keeps a lease that lasts for d until ctx ends, or the lease has.
+func keep(ctx context.Context, client pb.LeaseClient, number int64, d time.Duration) {
+	pause := d / keepParts
+	for renewed := time.Now(); time.Since(renewed) < d; {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		began := time.Now()
+		left, err := renew(ctx, client, number)
+		switch {
+		case err != nil:
+			pause = keepAgain
+		case left <= 0:
+			return
+		default:
+			renewed, pause = began, d/keepParts
+		}
+	}
+}
+
+// renew has a lease begin anew, and returns how many seconds it has; none if it has ended.
+func renew(ctx context.Context, client pb.LeaseClient, number int64) (left int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, keepMax)
+	defer cancel()
+	stream, err := client.LeaseKeepAlive(withLeader(ctx), patient)
+	if err != nil {
+		return 0, err
+	}
+	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: number}); err != nil {
+		return 0, err
+	}
+	r, err := stream.Recv()
+	return r.GetTTL(), err
 }
 
 // drop forgets all leases: etcd no longer has one of them.

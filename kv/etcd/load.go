@@ -71,7 +71,7 @@ func neverBack(all []*kv.Version, restored kv.Revision) {
 func (e *Engine) pages(ctx context.Context, at int64, f func(*mvccpb.KeyValue) error) error {
 	from, limit := []byte(e.in.root), int64(pageFirst)
 	for {
-		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: from, RangeEnd: []byte(e.in.end), Revision: at, Limit: limit}, patient)
+		r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: from, RangeEnd: []byte(e.in.end), Revision: at, Limit: limit}, patient, harmless)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,10 @@ const (
 	futureEvery = 250 * time.Millisecond // who waits for a revision that nobody has made asks again
 	awayAfter   = 5 * time.Second        // of silence, nobody is let write
 	doubtMax    = 3 * time.Second        // it is tried to find out what became of a commit
-	stallMax    = 5 * time.Second        // a watch may tell nothing while there is something to tell
+	stallMin    = time.Second            // a watch may tell nothing while there is something to tell
+	stallMax    = 5 * time.Second        // and after that has happened again and again, or if there is but one member
+	stallOwing  = stallMin / 4           // and if its member owes other answers, too
+	stallEvery  = 100 * time.Millisecond // it is looked whether it does
 	urgeMin     = time.Millisecond       // between two requests for progress
 	urgeMax     = 100 * time.Millisecond
 	lookEvery   = time.Second      // at etcd's health
@@ -118,11 +121,11 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := connect(ctx, opts)
+	members, err := connect(ctx, opts, replica)
 	if err != nil {
 		return nil, err
 	}
-	e := newEngine(opts, client, replica)
+	e := newEngine(opts, members, replica)
 	if err := e.begin(ctx); err != nil {
 		e.Close()
 		return nil, err
@@ -130,9 +133,33 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// connect returns a client of the etcd that opts name, which is connected to it when it is first used. A user with a
-// password is known to it by then: connect waits for that as long as ctx allows.
-func connect(ctx context.Context, opts Options) (*clientv3.Client, error) {
+// connect returns the members of etcd that opts name, which are connected to when they are first used. A user with a
+// password is known to etcd by then: connect waits for that as long as ctx allows. Replicas prefer members by their
+// numbers, so that they spread over them.
+func connect(ctx context.Context, opts Options, replica uint64) (*members, error) {
+	client, err := introduced(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	probe := func(ctx context.Context, conn grpc.ClientConnInterface) error {
+		_, err := pb.NewKVClient(conn).Range(withLeader(ctx), &pb.RangeRequest{Key: newKeyspace(opts.Prefix).in(floorKey), CountOnly: true})
+		return err
+	}
+	if len(opts.Endpoints) == 1 {
+		return newMembers(client, []link{client.ActiveConnection()}, 0, probe), nil
+	}
+	links := make([]link, len(opts.Endpoints))
+	for i, url := range opts.Endpoints { // connections that share what etcd lets the client in by
+		if links[i], err = client.Dial(url); err != nil {
+			newMembers(client, links[:i], 0, probe).close()
+			return nil, fmt.Errorf("kv/etcd: etcd at %s: %w", url, err)
+		}
+	}
+	return newMembers(client, links, replica, probe), nil
+}
+
+// introduced returns a client of the etcd that opts name. A user with a password is known to it by then.
+func introduced(ctx context.Context, opts Options) (*clientv3.Client, error) {
 	switch {
 	case len(opts.Endpoints) == 0:
 		return nil, errors.New("kv/etcd: name the URLs of etcd's members")
@@ -146,6 +173,7 @@ func connect(ctx context.Context, opts Options) (*clientv3.Client, error) {
 		DialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
 			grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(2 * window),
+			grpc.WithIdleTimeout(0), // who is asked in another's place is to be there
 		},
 	}
 	told := time.Now().Add(toldFirst)
@@ -179,14 +207,13 @@ func newReplica(entropy io.Reader) (uint64, error) {
 	return max(binary.BigEndian.Uint64(b[:]), 1), nil
 }
 
-func newEngine(opts Options, client *clientv3.Client, replica uint64) *Engine {
-	conn := client.ActiveConnection()
+func newEngine(opts Options, members *members, replica uint64) *Engine {
 	e := &Engine{
-		opts: opts, in: newKeyspace(opts.Prefix), replica: replica, client: client,
+		opts: opts, in: newKeyspace(opts.Prefix), replica: replica, members: members,
 		index:    mvcc.New(opts.history(), mvcc.Base{Revision: 1, Floor: 1}), // until it has settled
-		kv:       pb.NewKVClient(conn),
-		lease:    pb.NewLeaseClient(conn),
-		watch:    pb.NewWatchClient(conn),
+		kv:       pb.NewKVClient(members),
+		lease:    pb.NewLeaseClient(members),
+		watch:    pb.NewWatchClient(members),
 		health:   health{log: opts.Logger, last: time.Now()},
 		over:     make(chan struct{}),
 		released: make(chan struct{}),
@@ -241,7 +268,7 @@ func (e *Engine) patiently(ctx context.Context, do func(context.Context) error) 
 
 // grant asks etcd for a lease.
 func (e *Engine) grant(ctx context.Context, seconds int64) (number, granted int64, err error) {
-	r, err := e.lease.LeaseGrant(withLeader(ctx), &pb.LeaseGrantRequest{TTL: seconds}, patient)
+	r, err := e.lease.LeaseGrant(withLeader(ctx), &pb.LeaseGrantRequest{TTL: seconds}, patient, harmless) // one too many ends by itself
 	if err != nil {
 		return 0, 0, err
 	}

@@ -97,7 +97,7 @@ func (e *Engine) settle(ctx context.Context) error {
 func (e *Engine) trySettle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, questionMax)
 	defer cancel()
-	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(originKey)}, patient)
+	r, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: e.in.in(originKey)}, patient, harmless)
 	if err != nil {
 		return e.named(err)
 	}
@@ -139,7 +139,7 @@ func (e *Engine) survey(ctx context.Context) error {
 		ask.Failure = append(ask.Failure, &pb.RequestOp{Request: &pb.RequestOp_RequestRange{
 			RequestRange: &pb.RangeRequest{Key: span.from, RangeEnd: span.to, Limit: 1, KeysOnly: true}}})
 	}
-	r, err := e.kv.Txn(withLeader(ctx), ask, patient)
+	r, err := e.kv.Txn(withLeader(ctx), ask, patient, harmless)
 	switch why := e.named(err); {
 	case isDenied(why):
 		e.health.bar(why)

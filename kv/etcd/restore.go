@@ -13,7 +13,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-dev/pawl/kv"
 )
@@ -49,15 +48,16 @@ func Restore(ctx context.Context, opts Options, after kv.Revision, versions iter
 		return kv.Absent, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, opts.Patience)
-	client, err := connect(bounded, opts)
+	members, err := connect(bounded, opts, replica)
 	cancel()
 	if err != nil {
 		return kv.Absent, err
 	}
-	defer client.Close() // says only that it was cancelled
-	conn := client.ActiveConnection()
+	defer members.close()
+	ctx, cancel = context.WithCancel(ctx)
+	defer cancel()
 	r := &restore{
-		opts: opts, in: newKeyspace(opts.Prefix), client: client, kv: pb.NewKVClient(conn), lease: pb.NewLeaseClient(conn),
+		opts: opts, in: newKeyspace(opts.Prefix), kv: pb.NewKVClient(members), lease: pb.NewLeaseClient(members),
 		origin: origin{id: id{replica: replica}},
 	}
 	r.leases = newLeases(time.Now, r.grant)
@@ -94,7 +94,6 @@ var errOvertaken = errors.New("what it wrote was taken away while it wrote, by a
 type restore struct {
 	opts   Options
 	in     keyspace
-	client *clientv3.Client
 	kv     pb.KVClient
 	lease  pb.LeaseClient
 	leases *leases
@@ -177,14 +176,7 @@ func (r *restore) live(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	alive, err := r.client.KeepAlive(ctx, clientv3.LeaseID(number))
-	if err != nil {
-		return 0, err
-	}
-	go func() {
-		for range alive { // ends with ctx, or with the client
-		}
-	}()
+	go keep(ctx, r.lease, number, leadLease*time.Second)
 	return number, nil
 }
 
@@ -233,7 +225,7 @@ func (r *restore) txn(ctx context.Context, request *pb.TxnRequest) (*pb.TxnRespo
 	bounded, cancel := context.WithTimeout(ctx, r.opts.Patience)
 	defer cancel()
 	for {
-		done, err := r.kv.Txn(withLeader(bounded), request, patient)
+		done, err := r.kv.Txn(withLeader(bounded), request, patient, harmless)
 		if err == nil {
 			return done, nil
 		}
@@ -350,7 +342,7 @@ func (r *restore) leased(ctx context.Context, b batch) ([]*pb.RequestOp, error) 
 func (r *restore) grant(ctx context.Context, seconds int64) (number, granted int64, err error) {
 	bounded, cancel := context.WithTimeout(ctx, r.opts.Patience)
 	defer cancel()
-	done, err := r.lease.LeaseGrant(withLeader(bounded), &pb.LeaseGrantRequest{TTL: seconds}, patient)
+	done, err := r.lease.LeaseGrant(withLeader(bounded), &pb.LeaseGrantRequest{TTL: seconds}, patient, harmless)
 	if err != nil {
 		return 0, 0, denied(r.opts.Prefix, err)
 	}

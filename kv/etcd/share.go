@@ -7,7 +7,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/mvcc"
@@ -24,7 +23,7 @@ const (
 func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, error)) ([]byte, error) {
 	key := e.in.beside("once", name)
 	get := &pb.RangeRequest{Key: key}
-	have, err := e.kv.Range(withLeader(ctx), get, patient)
+	have, err := e.kv.Range(withLeader(ctx), get, patient, harmless)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("kv/etcd: read %s: %w", key, e.named(err))
@@ -39,7 +38,7 @@ func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, 
 		Compare: []*pb.Compare{atRevision(key, never)},
 		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: made})},
 		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: get}}},
-	}, patient)
+	}, patient, harmless) // done again it tells what is kept
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, e.named(err))
@@ -61,7 +60,7 @@ func (e *Engine) Replace(ctx context.Context, name string, was, by []byte) ([]by
 		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_Value{Value: was}}},
 		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: by})},
 		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
-	}, patient)
+	}, patient, harmless) // done again it tells what is kept
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, e.named(err))
@@ -94,43 +93,38 @@ func (e *Engine) Lead(ctx context.Context, name string, run func(context.Context
 // lead leads until it no longer does, or not at all if another does.
 func (e *Engine) lead(ctx context.Context, name string, run func(context.Context)) error {
 	key := e.in.beside("leader", name)
-	have, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: key, CountOnly: true}, patient)
+	have, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: key, CountOnly: true}, patient, harmless)
 	if err != nil || have.GetCount() > 0 {
 		return err
 	}
-	granted, err := e.client.Grant(ctx, leadLease)
+	lease, _, err := e.grant(ctx, leadLease)
 	if err != nil {
 		return err
 	}
-	defer e.giveUp(granted.ID)
+	defer e.giveUp(lease)
 	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
 		Compare: []*pb.Compare{atRevision(key, never)},
-		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: fmt.Appendf(nil, "%x", e.replica), Lease: int64(granted.ID)})},
+		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: fmt.Appendf(nil, "%x", e.replica), Lease: lease})},
 	}, patient)
 	if err != nil || !set.GetSucceeded() {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	alive, err := e.client.KeepAlive(ctx, granted.ID)
-	if err != nil {
-		return err
-	}
 	e.opts.Logger.Info("kv/etcd: this replica leads", "name", name)
 	go func() {
 		defer cancel()
-		for range alive { // ends with the lease, or with ctx
-		}
+		keep(ctx, e.lease, lease, leadLease*time.Second)
 	}()
 	run(ctx)
 	return context.Cause(ctx)
 }
 
 // giveUp lets another lead at once.
-func (e *Engine) giveUp(lease clientv3.LeaseID) {
+func (e *Engine) giveUp(lease int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), questionMax)
 	defer cancel()
-	if _, err := e.client.Revoke(ctx, lease); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := e.lease.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: lease}, patient, harmless); err != nil && !errors.Is(err, context.Canceled) {
 		e.opts.Logger.Debug("kv/etcd: another leads once the lease has ended", "error", err)
 	}
 }
