@@ -16,7 +16,7 @@
 //
 // A store that engines share has one stage for each of them. Some clients stay at one, others change, and take
 // what they know with them: revisions, watches that they resume, snapshots. One engine is closed and opened while the others
-// go on. In place of power it is the way to the store that is cut; only then an answer may be that nothing is known,
+// go on. In place of power it is the way to the store that is cut, or a member of the store that stops or hangs; only then an answer may be that nothing is known,
 // or that the store cannot be reached. One engine is told everything late, so that it never knows by itself what the
 // others' clients do.
 //

@@ -124,12 +124,13 @@ func (j *judge) committed(e *entry, a *Answer) {
 }
 
 // sign puts the times of expiry that a commit has into what it should be. In a shared store they are counted
-// from when its writer signed it, and its own time may be somewhat later: what others had signed by then.
+// from when its writer signed it, and its own time may be somewhat later: what others had signed by then, also while it was
+// on its way to a member that hung.
 func (j *judge) sign(want []kv.Event, e *entry) {
 	for i := range min(len(want), len(e.events)) {
 		v, got := want[i].Version, e.events[i].Version
 		early := v.Expires.Time().Sub(got.Expires.Time())
-		if j.theatre.shared() && !v.Expires.IsZero() && !got.Expires.IsZero() && early > 0 && early < slack {
+		if j.theatre.shared() && !v.Expires.IsZero() && !got.Expires.IsZero() && early > 0 && early < slack+hangs {
 			v.Expires = got.Expires
 		}
 	}
@@ -191,7 +192,7 @@ func (j *judge) settled(rev kv.Revision) kv.Revision {
 // same says whether two versions are the same. In a shared store one is as old as its writer signed it, or
 // as what others had signed by then, which an engine does not know that was opened after it was forgotten.
 func (j *judge) same(a, b *kv.Version) bool {
-	if !j.theatre.shared() || a == nil || b == nil || a.Time == b.Time || a.Time.Time().Sub(b.Time.Time()).Abs() > slack {
+	if !j.theatre.shared() || a == nil || b == nil || a.Time == b.Time || a.Time.Time().Sub(b.Time.Time()).Abs() > slack+hangs {
 		return kvtest.Same(a, b)
 	}
 	return kvtest.Same(a, &kv.Version{

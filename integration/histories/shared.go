@@ -24,6 +24,9 @@ const haste = 20
 // pulled is how long a cable is pulled.
 const pulled = 30 * time.Millisecond
 
+// hangs is how long a member of several hangs: until others are asked in its place, and are watched, and a while longer.
+const hangs = 1500 * time.Millisecond
+
 // Etcd starts an etcd of one member, and returns stores in it. Each is shared by two replicas, which
 // reach etcd through a proxy: trouble is a connection that breaks, or a cable that is pulled for a moment.
 func Etcd(t testing.TB) Opener {
@@ -49,27 +52,41 @@ func Etcd(t testing.TB) Opener {
 }
 
 // EtcdCluster starts an etcd of three members, and returns stores in it, each shared by two replicas. Trouble is
-// a leader who gives his office to another, or a member that stops and starts again.
+// a leader who gives his office to another, a member that stops and starts again, or one that hangs for a while: for the
+// replicas, though not for the other members.
 func EtcdCluster(t testing.TB) Opener {
 	members := etcd.StartCluster(t, 3, etcd.Options{})
 	var options [replicas]kvetcd.Options
+	proxies := make([]*etcd.Proxy, len(members))
+	for i, m := range members {
+		proxies[i] = etcd.NewProxy(t, m)
+	}
 	for i := range options {
-		for j := range members {
-			options[i].Endpoints = append(options[i].Endpoints, members[(i+j)%len(members)].URL)
+		for j := range proxies {
+			options[i].Endpoints = append(options[i].Endpoints, proxies[(i+j)%len(proxies)].URL)
 		}
 	}
 	return shared(options, func(_, kind int) {
-		m := members[kind%len(members)]
-		for _, leader := range members {
+		which := kind % len(members)
+		for i, leader := range members {
 			if leader.Leads() && kind%2 == 0 {
-				m = leader
+				which = i
 			}
 		}
-		if kind%4 != 0 {
+		m, p := members[which], proxies[which]
+		switch {
+		case kind%4 == 0 && m.Leads():
+			m.GiveUp()
+		case kind/4%2 == 0:
 			m.Stop()
 			m.Restart()
-		} else if m.Leads() {
-			m.GiveUp()
+		default:
+			p.Cut()
+			<-time.After(hangs)
+			if kind%3 == 0 {
+				p.Break()
+			}
+			p.Heal()
 		}
 	})
 }
