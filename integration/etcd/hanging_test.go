@@ -25,33 +25,55 @@ const stallMax = 4 * time.Second
 // hangs is how long a member hangs, at least.
 const hangs = 5 * time.Second
 
-// A trio is an etcd of three members behind a proxy each, and an engine that prefers one of them.
-type trio struct {
-	*subject
-	members []*etcd.Member
-	proxies []*etcd.Proxy
-	ledger  *ledger
-	hung    int // times that something did
+// A seat is one of three members, that can hang.
+type seat struct {
+	url        string
+	leads      bool
+	hang, goOn func()
 }
 
-func trioOf(t *testing.T, prefers func(members []*etcd.Member) int) *trio {
-	tr := &trio{members: etcd.StartCluster(t, 3, etcd.Options{}), ledger: newLedger()}
-	var opts kvetcd.Options
-	for _, m := range tr.members {
+// behindProxies are members that hang for who comes through a proxy, though not for each other.
+func behindProxies(t *testing.T) (seats []seat) {
+	for _, m := range etcd.StartCluster(t, 3, etcd.Options{}) {
 		p := etcd.NewProxy(t, m)
-		tr.proxies = append(tr.proxies, p)
-		opts.Endpoints = append(opts.Endpoints, p.URL)
+		seats = append(seats, seat{p.URL, m.Leads(), p.Cut, p.Heal})
 	}
-	opts.Entropy = bytes.NewReader(binary.BigEndian.AppendUint64(nil, uint64(3+prefers(tr.members))))
+	return seats
+}
+
+// processes are members that hang altogether.
+func processes(t *testing.T) (seats []seat) {
+	for _, m := range etcd.StartApart(t, 3, "TestIsMember") {
+		seats = append(seats, seat{m.URL, m.Leads(), m.Hang, m.GoOn})
+	}
+	return seats
+}
+
+func TestIsMember(t *testing.T) { etcd.ServeApart(t) }
+
+func leader(seats []seat) int {
+	return max(slices.IndexFunc(seats, func(s seat) bool { return s.leads }), 0)
+}
+
+func follower(seats []seat) int { return (leader(seats) + 1) % len(seats) }
+
+// A trio is an etcd of three members, and an engine that prefers one of them.
+type trio struct {
+	*subject
+	seats  []seat
+	ledger *ledger
+	hung   int // times that something did
+}
+
+func trioOf(t *testing.T, seats []seat, prefers int) *trio {
+	tr := &trio{seats: seats, ledger: newLedger()}
+	opts := kvetcd.Options{Entropy: bytes.NewReader(binary.BigEndian.AppendUint64(nil, uint64(3+prefers)))}
+	for _, s := range seats {
+		opts.Endpoints = append(opts.Endpoints, s.url)
+	}
 	tr.subject = subjectOn(t, opts)
 	return tr
 }
-
-func leader(members []*etcd.Member) int {
-	return max(slices.IndexFunc(members, (*etcd.Member).Leads), 0)
-}
-
-func follower(members []*etcd.Member) int { return (leader(members) + 1) % len(members) }
 
 // A load is commits, reads and a watch, that begin all the time whatever became of those before.
 type load struct {
@@ -147,11 +169,11 @@ func (tr *trio) hang(t *testing.T, which ...int) {
 	running.Go(func() { ld.run(ctx, time.Now().Add(time.Second+stallMax/2+stallMax/4)) })
 	<-time.After(time.Second)
 	for _, i := range which {
-		tr.proxies[i].Cut()
+		tr.seats[i].hang()
 	}
 	<-time.After(hangs)
 	for _, i := range which {
-		tr.proxies[i].Heal()
+		tr.seats[i].goOn()
 	}
 	<-time.After(time.Second)
 	cancel()
@@ -178,23 +200,31 @@ func (tr *trio) hang(t *testing.T, which ...int) {
 func TestAMemberHangs(t *testing.T) {
 	for _, c := range []struct {
 		name            string
-		prefers, freeze func([]*etcd.Member) int
+		of              func(*testing.T) []seat
+		prefers, freeze func([]seat) int
+		others          bool // hang afterwards, both at once
 		heavy           bool
 	}{
-		{"the leader, of whom everything is asked", leader, leader, false},
-		{"a follower, of whom everything is asked", follower, follower, true},
-		{"the leader, and a follower is asked", follower, leader, true},
+		{"the leader, of whom everything is asked", behindProxies, leader, leader, true, false},
+		{"a follower, of whom everything is asked", behindProxies, follower, follower, true, true},
+		{"the leader, and a follower is asked", behindProxies, follower, leader, true, true},
+		{"the leader's process, which is asked", processes, leader, leader, false, true},
+		{"the leader's process, and a follower is asked", processes, follower, leader, false, true},
+		{"a follower's process, which is asked", processes, follower, follower, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.heavy {
 				heavy(t)
 			}
-			tr := trioOf(t, c.prefers)
+			seats := c.of(t)
+			tr := trioOf(t, seats, c.prefers(seats))
 			<-time.After(time.Second / 2) // until there are connections with all members
 			running := goroutines()
-			hung := c.freeze(tr.members)
+			hung := c.freeze(seats)
 			tr.hang(t, hung)
-			tr.hang(t, (hung+1)%3, (hung+2)%3)
+			if c.others {
+				tr.hang(t, (hung+1)%3, (hung+2)%3)
+			}
 			eventually(t, "as many goroutines run as before", func() bool { return goroutines() <= running })
 		})
 	}
