@@ -240,7 +240,7 @@ func (c *attempts) await() (done kv.Committed, over bool, err error) {
 	case <-c.ticket.done:
 		return c.ticket.committed, true, nil
 	case <-c.e.over:
-		return kv.Committed{}, true, inDoubt(c.e.why())
+		return kv.Committed{}, true, inDoubt(errOver)
 	case <-c.wait.caller.Done():
 	case <-c.wait.term.Done():
 	}

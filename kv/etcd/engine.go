@@ -255,16 +255,41 @@ func (e *Engine) Close() error {
 		<-e.released
 		return nil
 	}
-	e.commits.Wait()
+	e.drain()
 	e.mu.Lock()
 	if e.stopped == nil {
 		close(e.over)
 	}
 	e.mu.Unlock()
 	e.cancel()
+	e.members.close()
+	e.commits.Wait() // what was still on its way is answered now, as unknown
 	e.index.Close()
 	e.runs.Wait()
-	e.members.close()
 	close(e.released)
 	return nil
+}
+
+// drain waits for commits under way, as long as etcd answers.
+func (e *Engine) drain() {
+	done := make(chan struct{})
+	go func() {
+		e.commits.Wait()
+		close(done)
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		case <-e.over:
+			return
+		case <-time.After(drainEvery):
+		}
+		ctx, cancel := context.WithTimeout(e.ctx, drainMax)
+		_, err := e.asker.revision(ctx)
+		cancel()
+		if err != nil {
+			return
+		}
+	}
 }

@@ -237,6 +237,8 @@ func (ms *members) reach(ctx context.Context, but ...*member) (*member, error) {
 		case <-better:
 		case <-ctx.Done():
 			return nil, m.missed(ctx.Err())
+		case <-ms.ctx.Done():
+			return nil, m.missed(ms.ctx.Err())
 		}
 	}
 }

@@ -43,6 +43,8 @@ const (
 	stallMax    = 5 * time.Second        // and after that has happened again and again, or if there is but one member
 	stallOwing  = stallMin / 4           // and if its member owes other answers, too
 	stallEvery  = 100 * time.Millisecond // it is looked whether it does
+	drainEvery  = time.Second / 2        // who closes the engine asks whether etcd is there to answer commits under way
+	drainMax    = time.Second            // that takes
 	urgeMin     = time.Millisecond       // between two requests for progress
 	urgeMax     = 100 * time.Millisecond
 	lookEvery   = time.Second      // at etcd's health
