@@ -169,6 +169,66 @@ func TestCompactionBehindTheBackOfAReplica(t *testing.T) {
 	}
 }
 
+// A commit that was made is answered as done though history was compacted before the watch had told of it, if it is still seen.
+func TestACommitIsSeenInWhatIsReadAnew(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		txn   kv.Txn
+		then  func(s *subject) // by another replica
+		known bool
+	}{
+		{"it is the last of its key", kv.Txn{Ops: []kv.Op{kv.Put(a, []byte("mine")), kv.Put(b, []byte("mine"))}}, func(*subject) {}, true},
+		{"it was written over in part", kv.Txn{Ops: []kv.Op{kv.Put(a, []byte("mine")), kv.Put(b, []byte("mine"))}},
+			func(s *subject) { s.put(b, "another's") }, false},
+		{"it deletes", kv.Txn{Ops: []kv.Op{kv.Put(a, []byte("mine")), kv.Delete(b)}}, func(*subject) {}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := etcd.Start(t, etcd.Options{})
+			p := etcd.NewProxy(t, m)
+			opts := through(p)
+			opts.Patience = patience
+			s, another := subjectOn(t, opts), subjectOn(t, on(m))
+			s.put(b, "before")
+			p.Delay(time.Hour) // what etcd says is lost, and what it is told is not
+			answered := make(chan kv.Committed, 1)
+			went := make(chan error, 1)
+			go func() {
+				done, err := s.Commit(context.Background(), c.txn)
+				answered <- done
+				went <- err
+			}()
+			eventually(t, "the commit is made", func() bool {
+				v := another.read(kv.Latest).Get(a)
+				return v != nil && string(v.Value) == "mine"
+			})
+			made := another.read(kv.Latest).Get(a)
+			c.then(another)
+			last := another.put(ns+"c", "last")
+			if _, err := raw(t, m.URL).Compact(t.Context(), revisionIn(last)); err != nil {
+				t.Fatal(err)
+			}
+			p.Delay(0)
+			p.Break()
+			done, err := <-answered, <-went
+			switch {
+			case c.known && (err != nil || done.Revision != made.Revision):
+				t.Errorf("got %+v, %v; it is at %d", done, err, made.Revision)
+			case c.known:
+				for i, v := range done.Versions {
+					if v == nil || v.Key != c.txn.Ops[i].Key || v.Revision != made.Revision || string(v.Value) != "mine" {
+						t.Errorf("version %d is %+v", i, v)
+					}
+				}
+			case !errors.Is(err, kv.ErrUnknown):
+				t.Errorf("got %+v, %v", done, err)
+			}
+			s.holds(s.read(kv.Latest), a, "mine")
+		})
+	}
+}
+
 // An etcd that was restored from a backup has lost what was told. The engine stops, and says why.
 func TestARestoredEtcdStopsTheEngine(t *testing.T) {
 	t.Parallel()

@@ -32,9 +32,9 @@
 //     only to who asks for them.
 //   - Any, and everything that is not new, is answered from the index whether etcd is there or not.
 //   - If etcd cannot be reached, writes are refused, [kv.ErrAway], or, where one was under way, unknown.
-//     When it is back the watch goes on where it was.
+//     When it is back the watch goes on where it was. Close does not wait for it.
 //   - If history was compacted that the index still needs, the state is read anew and every watch ends
-//     with [kv.ErrCompacted].
+//     with [kv.ErrCompacted]. A commit is told by what is read, if all that it put is still there.
 //   - If etcd has no room, the engine is read-only, says so in Err, and tries again by itself. One that writes nothing notices
 //     within ten seconds.
 //   - If etcd asks who is there and does not let it write, the engine is read-only in the same way; if it does not let it

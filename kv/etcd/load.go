@@ -18,21 +18,26 @@ const (
 	pageMax   = 10_000
 )
 
-// load reads the state at a revision, the oldest that etcd can tell, in place of all that was known. The watch goes
-// on behind it.
+// load reads the state at a revision, the oldest that etcd can tell, in place of all that was known, and answers commits that are seen
+// in it. The watch goes on behind it.
 func (e *Engine) load(ctx context.Context, at int64) error {
 	f := &e.follows
 	if _, newest := e.index.Revisions(); newest > e.in.ours(emptyRevision) {
 		e.opts.Logger.Warn("kv/etcd: etcd has forgotten what is still needed: everything is read anew, and watches end", "from", newest, "to", e.in.ours(at))
 	}
 	var all []*kv.Version
+	found := map[*ticket][]*kv.Version{} // of commits of this engine's that somebody waits for
 	f.reader.rooted = f.reader.origin == never
 	err := e.pages(ctx, at, func(have *mvccpb.KeyValue) error {
-		v, err := f.reader.version(have)
-		if v != nil {
-			all = append(all, v)
+		v, by, err := f.reader.version(have)
+		if v == nil {
+			return err
 		}
-		return err
+		all = append(all, v)
+		if t := e.ticketOf(by); t != nil && !t.seen() {
+			found[t] = append(found[t], v)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -50,7 +55,19 @@ func (e *Engine) load(ctx context.Context, at int64) error {
 	f.witness = witness{}
 	e.obeyFloor()
 	e.mark.move(shown)
+	for t, versions := range found {
+		if t.left(versions) {
+			t.match(deed{revision: versions[0].Revision, versions: versions})
+			close(t.done)
+		}
+	}
 	return nil
+}
+
+// left says whether a state that holds these versions of a commit holds all that it was to leave. Of one that deletes, or that others have
+// written over since, not everything can be told any more.
+func (t *ticket) left(versions []*kv.Version) bool {
+	return len(versions) == len(t.ops) && !slices.ContainsFunc(t.ops, func(op kv.Op) bool { return op.Delete })
 }
 
 // neverBack makes no version older than one before it; see reader. Those that were restored, up to a revision, keep the

@@ -222,16 +222,16 @@ func (r *reader) author(written []byte) unique.Handle[kv.Author] {
 	return h
 }
 
-// version returns what a key holds that was read, nil if it is one of the engine's own.
-func (r *reader) version(have *mvccpb.KeyValue) (*kv.Version, error) {
+// version returns what a key holds that was read, and the commit that put it there; nil if the key is one of the engine's own.
+func (r *reader) version(have *mvccpb.KeyValue) (*kv.Version, id, error) {
 	e, err := r.envelope(have)
 	if err != nil {
-		return nil, err
+		return nil, id{}, err
 	}
 	r.last = max(r.last, e.time)
 	name := r.in.out(have.GetKey())
 	if own(name) {
-		return nil, nil
+		return nil, id{}, nil
 	}
 	rev := r.in.ours(have.GetModRevision()) - kv.Revision(e.behind)
 	created := rev
@@ -241,5 +241,5 @@ func (r *reader) version(have *mvccpb.KeyValue) (*kv.Version, error) {
 	return &kv.Version{
 		Key: string(name), Value: e.value, Revision: rev, Created: created,
 		Time: e.time, Expires: e.expires, Author: r.author(e.author),
-	}, nil
+	}, e.id, nil
 }
