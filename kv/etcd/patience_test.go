@@ -59,6 +59,9 @@ func TestAWaitEndsWithItsCallerOrItsTerm(t *testing.T) {
 				leave(gone)
 			}
 			<-w.ctx().Done()
+			if !c.leave {
+				<-w.term.Done() // which is at the same time, by another timer
+			}
 			if !errors.Is(w.err(), c.want) || !c.late && !errors.Is(w.ctx().Err(), c.want) {
 				t.Errorf("%s: it ends with %v and %v", c.name, w.err(), w.ctx().Err())
 			}
