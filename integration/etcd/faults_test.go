@@ -466,6 +466,23 @@ func TestOpeningWaitsForEtcd(t *testing.T) {
 	}
 }
 
+// However long etcd was away, it is noticed within seconds that it is back.
+func TestAnEtcdThatWasAwayForLong(t *testing.T) {
+	heavy(t)
+	m := etcd.Start(t, etcd.Options{})
+	s := subjectOn(t, on(m))
+	s.put(a, "1")
+	m.Stop()
+	<-time.After(45 * time.Second)
+	m.Restart()
+	back := time.Now()
+	eventually(t, "the engine takes writes again", func() bool { return s.Err() == nil })
+	if took := time.Since(back); took > 6*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	s.put(a, "2")
+}
+
 // An engine can be closed though etcd is away, also with writes and reads under way that would wait long for it. Nobody is told what
 // is not so.
 func TestClosingDoesNotWaitForEtcd(t *testing.T) {

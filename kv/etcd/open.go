@@ -18,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/pawl-dev/pawl/kv"
 	"github.com/pawl-dev/pawl/kv/mvcc"
@@ -53,6 +54,9 @@ const (
 	toldFirst   = time.Second      // of waiting for etcd, it is said
 	toldAgain   = 10 * time.Second // and again
 )
+
+// reconnect is how often a member is called with which there is no connection. By default it may be two minutes until it is noticed that it is back.
+var reconnect = backoff.Config{BaseDelay: 2 * againAfter, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
 
 var (
 	errCompacted      = rpctypes.ErrCompacted
@@ -176,6 +180,7 @@ func introduced(ctx context.Context, opts Options) (*clientv3.Client, error) {
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
 			grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(2 * window),
 			grpc.WithIdleTimeout(0), // who is asked in another's place is to be there
+			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: keepAlive, Backoff: reconnect}),
 		},
 	}
 	told := time.Now().Add(toldFirst)
