@@ -452,6 +452,45 @@ func TestAUserWithAPassword(t *testing.T) {
 	same(t, s, late)
 }
 
+// Whatever comes first after etcd has forgotten a token, as it does when a password is set, is done all the same.
+func TestATokenThatIsForgotten(t *testing.T) {
+	t.Parallel()
+	g := guard(t)
+	g.may(g.root.UserAdd(t.Context(), "worded", "word"))
+	g.may(g.root.UserGrantRole(t.Context(), "worded", "pawl"))
+	opts := g.as("stranger")
+	opts.User, opts.Password = "worded", "word"
+	for name, do := range map[string]func(s *subject) error{
+		"a commit": func(s *subject) error {
+			return second(s.Commit(t.Context(), kv.Txn{Ops: []kv.Op{kv.Put(a, []byte("1"))}}))
+		},
+		"a key that expires": func(s *subject) error { return second(s.Commit(t.Context(), expiring(b, kv.After, time.Hour))) },
+		"what is newest":     func(s *subject) error { return second(s.Read(t.Context(), kv.Latest)) },
+		"forgetting": func(s *subject) error {
+			_, rev := s.Revisions()
+			return s.Compact(t.Context(), rev)
+		},
+		"what is kept once": func(s *subject) error {
+			return second(s.Once(t.Context(), "name", func() ([]byte, error) { return []byte("kept"), nil }))
+		},
+		"what is kept instead": func(s *subject) error {
+			return second(s.Replace(t.Context(), "other", []byte("was"), []byte("is")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts.Prefix = "/pawl/" + strings.ReplaceAll(name, " ", "-")
+			s := subjectOn(t, opts)
+			s.put(a, "0")
+			for range 3 {
+				g.may(g.root.UserChangePassword(t.Context(), "worded", "word"))
+				if err := do(s); err != nil && !strings.Contains(err.Error(), "start again") {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 // What the replicas forget is forgotten, also by those that are opened later, though etcd's own history is its
 // administrator's to compact; and that is said once.
 func TestForgettingWhereOnlyRootCompacts(t *testing.T) {
@@ -488,6 +527,33 @@ func TestForgettingWhereOnlyRootCompacts(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("it said that %d times", n)
+	}
+}
+
+// Nor is it said each time that history is cut.
+func TestHistoryIsCutWhereOnlyRootCompacts(t *testing.T) {
+	t.Parallel()
+	g := guard(t)
+	clock := kvtest.NewClock()
+	said := make(chan string, 100)
+	opts := g.as("pawl")
+	opts.Clock, opts.CompactEvery = clock, time.Millisecond
+	opts.Logger = slog.New(slog.NewTextHandler(lines(said), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s := subjectOn(t, opts)
+	for i := range 3 {
+		s.put(a, "old")
+		clock.Advance(2 * time.Hour)
+		s.put(a, "new")
+		eventually(t, "the replicas are told to forget", func() bool {
+			floor, err := g.root.Get(t.Context(), "/pawl/kv//floor")
+			return err == nil && len(floor.Kvs) == 1 && floor.Kvs[0].Version == int64(i+1)
+		})
+	}
+	if line := <-said; !strings.Contains(line, "lets only its administrator compact") {
+		t.Errorf("it says %q", line)
+	}
+	if n := len(said); n > 0 {
+		t.Errorf("and it says %q, and so on %d times", <-said, n)
 	}
 }
 

@@ -215,12 +215,13 @@ func newReplica(entropy io.Reader) (uint64, error) {
 }
 
 func newEngine(opts Options, members *members, replica uint64) *Engine {
+	conn := inTheNameOf(opts, members)
 	e := &Engine{
 		opts: opts, in: newKeyspace(opts.Prefix), replica: replica, members: members,
 		index:    mvcc.New(opts.history(), mvcc.Base{Revision: 1, Floor: 1}), // until it has settled
-		kv:       pb.NewKVClient(members),
-		lease:    pb.NewLeaseClient(members),
-		watch:    pb.NewWatchClient(members),
+		kv:       pb.NewKVClient(conn),
+		lease:    pb.NewLeaseClient(conn),
+		watch:    pb.NewWatchClient(conn),
 		health:   health{log: opts.Logger, last: time.Now()},
 		over:     make(chan struct{}),
 		released: make(chan struct{}),

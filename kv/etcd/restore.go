@@ -54,10 +54,11 @@ func Restore(ctx context.Context, opts Options, after kv.Revision, versions iter
 		return kv.Absent, err
 	}
 	defer members.close()
+	conn := inTheNameOf(opts, members)
 	ctx, cancel = context.WithCancel(ctx)
 	defer cancel()
 	r := &restore{
-		opts: opts, in: newKeyspace(opts.Prefix), kv: pb.NewKVClient(members), lease: pb.NewLeaseClient(members),
+		opts: opts, in: newKeyspace(opts.Prefix), kv: pb.NewKVClient(conn), lease: pb.NewLeaseClient(conn),
 		origin: origin{id: id{replica: replica}},
 	}
 	r.leases = newLeases(time.Now, r.grant)
