@@ -60,9 +60,14 @@ func unguarded(t testing.TB, opts etcd.Options) *guarded {
 // blank starts one that knows nobody yet.
 func blank(t testing.TB, opts etcd.Options) *guarded {
 	t.Helper()
-	by := etcd.NewAuthority(t)
-	opts.Only = by
-	g := &guarded{Member: etcd.Start(t, opts), t: t, by: by}
+	opts.Only = etcd.NewAuthority(t)
+	return administered(t, opts.Only, etcd.Start(t, opts))
+}
+
+// administered returns an etcd of that authority's with its administrator, of whom it does not know yet.
+func administered(t testing.TB, by *etcd.Authority, m *etcd.Member) *guarded {
+	t.Helper()
+	g := &guarded{Member: m, t: t, by: by}
 	root, err := clientv3.New(clientv3.Config{Endpoints: []string{g.URL}, TLS: g.tls("root"), Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
@@ -450,6 +455,40 @@ func TestAUserWithAPassword(t *testing.T) {
 		}
 	}
 	same(t, s, late)
+}
+
+// Members that ask who is there are each asked for what another cannot answer, in the name of the same user.
+func TestAGuardedEtcdOfThree(t *testing.T) {
+	t.Parallel()
+	by := etcd.NewAuthority(t)
+	members := etcd.StartCluster(t, 3, etcd.Options{Only: by})
+	g := administered(t, by, members[0])
+	g.run("etcdctl user add root --no-password\netcdctl user grant-role root root\netcdctl role add pawl\n" +
+		"etcdctl role grant-permission pawl --prefix=true readwrite /pawl/\netcdctl user add pawl --no-password\netcdctl user grant-role pawl pawl")
+	g.may(g.root.UserAdd(t.Context(), "worded", "word"))
+	g.may(g.root.UserGrantRole(t.Context(), "worded", "pawl"))
+	g.enable()
+	opts := g.as("pawl")
+	opts.Endpoints = nil
+	var proxies []*etcd.Proxy
+	for _, m := range members {
+		proxies = append(proxies, etcd.NewProxy(t, m))
+		opts.Endpoints = append(opts.Endpoints, proxies[len(proxies)-1].URL)
+	}
+	worded := opts
+	worded.TLS, worded.User, worded.Password = g.tls("stranger"), "worded", "word"
+	known, named := subjectOn(t, opts), subjectOn(t, worded)
+	for i, p := range proxies {
+		p.Cut()
+		for _, s := range []*subject{known, named} {
+			rewritten(t, s, a, fmt.Sprint(i))
+			eventually(t, "a key is given a lease", func() bool {
+				return second(s.Commit(t.Context(), expiring(b, kv.After, time.Hour))) == nil
+			})
+		}
+		p.Heal()
+	}
+	same(t, known, named)
 }
 
 // Whatever comes first after etcd has forgotten a token, as it does when a password is set, is done all the same.

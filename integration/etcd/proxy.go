@@ -30,7 +30,8 @@ func NewProxy(t testing.TB, m *Member) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{URL: "http://" + l.Addr().String(), to: hostOf(m), listener: l, conns: map[net.Conn]struct{}{}}
+	scheme, _, _ := strings.Cut(m.URL, "://")
+	p := &Proxy{URL: scheme + "://" + l.Addr().String(), to: hostOf(m), listener: l, conns: map[net.Conn]struct{}{}}
 	p.open = sync.NewCond(&p.mu)
 	go p.serve()
 	t.Cleanup(p.end)
@@ -59,7 +60,10 @@ func (p *Proxy) serve() {
 	}
 }
 
-func hostOf(m *Member) string { return strings.TrimPrefix(m.URL, "http://") }
+func hostOf(m *Member) string {
+	_, host, _ := strings.Cut(m.URL, "://")
+	return host
+}
 
 func (p *Proxy) target() string {
 	p.mu.Lock()
