@@ -161,7 +161,7 @@ func (s etcdSettings) password() (string, error) {
 	}
 	text, err := os.ReadFile(s.passwordFile)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("--etcd-password-file: %w", err)
 	}
 	word := strings.TrimRight(string(text), "\r\n")
 	if word == "" || strings.ContainsAny(word, "\r\n") {
@@ -216,7 +216,7 @@ func (s etcdSettings) tls() (*tls.Config, error) {
 	if s.caFile != "" {
 		pem, err := os.ReadFile(s.caFile)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--etcd-cafile: %w", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {

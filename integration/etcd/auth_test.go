@@ -310,6 +310,29 @@ func TestCertificatesThatAreNotAccepted(t *testing.T) {
 	}
 }
 
+// An etcd that is spoken to in the clear and speaks in secret, or the other way about, is told apart from one that is away, as the
+// document says.
+func TestTheWrongSchemeForEtcd(t *testing.T) {
+	t.Parallel()
+	secret, clear := guard(t), etcd.Start(t, etcd.Options{})
+	for _, k := range []struct {
+		name string
+		opts kvetcd.Options
+		says string
+	}{
+		{"http for https", kvetcd.Options{Endpoints: []string{strings.Replace(secret.URL, "https", "http", 1)}}, "error reading server preface"},
+		{"https for http", kvetcd.Options{Endpoints: []string{strings.Replace(clear.URL, "http", "https", 1)}}, "handshake failed: EOF"},
+		{"https without its authority", kvetcd.Options{Endpoints: []string{secret.URL}}, "certificate signed by unknown authority"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		_, err := kvetcd.Open(ctx, k.opts)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), k.says) {
+			t.Errorf("%s: got %v", k.name, err)
+		}
+	}
+}
+
 // One that may only read does that, says what to grant to who writes, and writes once it may.
 func TestAUserThatMayOnlyRead(t *testing.T) {
 	t.Parallel()
