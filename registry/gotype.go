@@ -23,6 +23,8 @@ type goType[T any] struct {
 	typed bool    // T has kind and apiVersion of its own
 	whole bool    // *T is a runtime.Object
 	copy  *copier // of T, unless whole
+
+	unmarshal func(data []byte, v any) error
 }
 
 // CodecOf returns the codec of a Go type: JSON as encoding/json writes it. *T must have the methods
@@ -32,7 +34,7 @@ type goType[T any] struct {
 func CodecOf[T any](kind schema.GroupVersionKind) (storage.Codec, error) { return goTypeOf[T](kind) }
 
 func goTypeOf[T any](kind schema.GroupVersionKind) (*goType[T], error) {
-	g := &goType[T]{kind: kind}
+	g := &goType[T]{kind: kind, unmarshal: unmarshalOf(reflect.TypeFor[T]())}
 	_, g.typed = any(new(T)).(typed)
 	if _, g.whole = any(new(T)).(runtime.Object); !g.whole {
 		var err error
@@ -68,7 +70,7 @@ func (g *goType[T]) probe() error {
 		return layout
 	}
 	back := new(T)
-	if err := json.Unmarshal(data, back); err != nil || any(back).(metav1.Object).GetName() != name {
+	if err := g.unmarshal(data, back); err != nil || any(back).(metav1.Object).GetName() != name {
 		return fmt.Errorf("registry: objects of %s are not read as they are written: %v", reflect.TypeFor[T](), err)
 	}
 	return nil
@@ -103,7 +105,7 @@ func (g *goType[T]) Encode(obj runtime.Object) ([]byte, storage.Fingerprint, err
 // Decode implements [storage.Codec].
 func (g *goType[T]) Decode(data []byte) (runtime.Object, error) {
 	object := new(T)
-	if err := json.Unmarshal(data, object); err != nil {
+	if err := g.unmarshal(data, object); err != nil {
 		return nil, err
 	}
 	return g.box(object), nil
@@ -143,7 +145,7 @@ func (b *boxed[T]) DeepCopyObject() runtime.Object {
 func (b *boxed[T]) MarshalJSON() ([]byte, error) { return b.of.marshal(b.object) }
 
 // UnmarshalJSON reads an object into the box.
-func (b *boxed[T]) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, b.object) }
+func (b *boxed[T]) UnmarshalJSON(data []byte) error { return b.of.unmarshal(data, b.object) }
 
 // empty returns a box with an empty object.
 func (b *boxed[T]) empty() runtime.Object { return b.of.box(new(T)) }

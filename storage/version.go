@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -138,7 +139,7 @@ func (v Version) Metadata() (metav1.ObjectMeta, error) {
 	if err != nil {
 		return m, err
 	}
-	if err := json.Unmarshal(d.json[d.metaStart:d.metaEnd], &m); err != nil {
+	if err := jsonv1.Unmarshal(d.json[d.metaStart:d.metaEnd], &m); err != nil {
 		return m, v.corrupt(err)
 	}
 	if v.rev != kv.Absent {
@@ -187,7 +188,7 @@ func (v Version) look(wantFields bool) *memo {
 			Labels            labels.Set
 			DeletionTimestamp *json.RawMessage
 		}
-		if err := json.Unmarshal(d.json[d.metaStart:d.metaEnd], &md); err != nil {
+		if err := jsonv1.Unmarshal(d.json[d.metaStart:d.metaEnd], &md); err != nil {
 			return &memo{err: v.corrupt(err)}
 		}
 		m.labels, m.deleting = md.Labels, md.DeletionTimestamp != nil
