@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -160,17 +161,19 @@ func (s *scanner) skipString() bool {
 	if !s.take('"') {
 		return false
 	}
-	for s.at < len(s.data) {
-		switch s.data[s.at] {
-		case '\\':
-			s.at++
-		case '"':
-			s.at++
+	for {
+		n := bytes.IndexByte(s.data[s.at:], '"')
+		if n < 0 {
+			return false
+		}
+		slashes := 0 // before the quote: an even number of them are characters of the string
+		for slashes < n && s.data[s.at+n-1-slashes] == '\\' {
+			slashes++
+		}
+		if s.at += n + 1; slashes%2 == 0 {
 			return true
 		}
-		s.at++
 	}
-	return false
 }
 
 // skip steps over one value, with brackets matched by depth alone.
