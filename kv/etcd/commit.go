@@ -239,8 +239,6 @@ func (c *attempts) await() (done kv.Committed, over bool, err error) {
 	select {
 	case <-c.ticket.done:
 		return c.ticket.committed, true, nil
-	case <-c.e.over:
-		return kv.Committed{}, true, inDoubt(errOver)
 	case <-c.wait.caller.Done():
 	case <-c.wait.term.Done():
 	}

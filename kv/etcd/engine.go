@@ -39,8 +39,9 @@ type Engine struct {
 	publishing sync.Mutex  // held while the index is written to
 	cutTo      kv.Revision // where look has cut history last
 
-	over     chan struct{} // closed when the engine has been closed, or has stopped
-	released chan struct{} // closed when Close is done
+	over     chan struct{}           // closed when the engine has been closed, or has stopped
+	endTerms context.CancelCauseFunc // called then, too
+	released chan struct{}           // closed when Close is done
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -242,6 +243,7 @@ func (e *Engine) stop(why error) {
 	e.opts.Logger.Error("kv/etcd: the engine has stopped: restart it once this is understood", "error", why)
 	e.stopped = why
 	close(e.over)
+	e.endTerms(errOver)
 	e.index.Close()
 }
 
@@ -259,6 +261,7 @@ func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.stopped == nil {
 		close(e.over)
+		e.endTerms(errOver)
 	}
 	e.mu.Unlock()
 	e.cancel()

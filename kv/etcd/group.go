@@ -33,7 +33,6 @@ type grouper struct {
 	send     func(context.Context, *pb.TxnRequest, ...grpc.CallOption) (*pb.TxnResponse, error)
 	answered func(h *pb.ResponseHeader, wrote bool) error // is told of each answer, and may refuse it
 	ctx      context.Context                              // of what is sent for several
-	over     <-chan struct{}                              // closed when nothing will be seen any more
 	run      func(func())                                 // in the background
 	patience time.Duration                                // that a group has
 
@@ -63,6 +62,7 @@ type part struct {
 // errAlone is told to a part that has to be sent by itself: what etcd says against the group may be meant for another.
 var errAlone = errors.New("etcd refused it together with others")
 
+// errOver is why terms end before their time.
 var errOver = errors.New("the engine was closed, or has stopped")
 
 // txn has etcd judge and do one transaction of so many bytes. There is no answer if it was seen to be done. Sent
@@ -77,9 +77,7 @@ func (g *grouper) txn(w *wait, request *pb.TxnRequest, size int, seen <-chan str
 		case <-w.caller.Done():
 			return nil, !g.withdraw(p), w.err()
 		case <-w.term.Done():
-			return nil, !g.withdraw(p), w.err()
-		case <-g.over:
-			return nil, true, errOver
+			return nil, !g.withdraw(p) || errors.Is(w.err(), errOver), w.err()
 		}
 		if !errors.Is(p.err, errAlone) {
 			return p.answer, p.sent, p.err

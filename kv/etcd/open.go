@@ -229,8 +229,9 @@ func newEngine(opts Options, members *members, replica uint64) *Engine {
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.asker.ask = e.question
-	e.patience.of, e.patience.ctx = opts.Patience, e.ctx
-	e.groups = grouper{send: e.kv.Txn, answered: e.answered, ctx: e.ctx, over: e.over, run: e.runs.Go, patience: opts.Patience}
+	e.patience.of = opts.Patience
+	e.patience.ctx, e.endTerms = context.WithCancelCause(context.Background())
+	e.groups = grouper{send: e.kv.Txn, answered: e.answered, ctx: e.ctx, run: e.runs.Go, patience: opts.Patience}
 	e.leases = newLeases(time.Now, e.grant)
 	e.follows.kick = make(chan struct{}, 1)
 	e.follows.reader = reader{in: e.in, current: func(key string) *kv.Version { return e.index.Newest().Get(key) }}

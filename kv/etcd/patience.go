@@ -10,7 +10,7 @@ import (
 // same, so that a thousand commits a second need no timers of their own.
 type patience struct {
 	of    time.Duration
-	ctx   context.Context // ends all
+	ctx   context.Context // ends them all, once nothing will be seen any more
 	given atomic.Pointer[term]
 }
 
@@ -55,7 +55,7 @@ func (w *wait) err() error {
 	if err := w.caller.Err(); err != nil {
 		return err
 	}
-	return w.term.Err()
+	return context.Cause(w.term)
 }
 
 // over releases what the wait holds.

@@ -69,7 +69,11 @@ func (r *reader) deeds(events []*mvccpb.Event) (deeds []deed, versions []*kv.Ver
 		all[i] = happening{e, brings}
 	}
 	deeds, versions = make([]deed, 0, len(all)), make([]*kv.Version, 0, len(all))
-	var fresh map[string]*kv.Version // what keys were made of by the deeds before
+	// What keys were made of by the deeds before. One revision of etcd's changes a key once.
+	var fresh map[string]*kv.Version
+	if n := len(events); n > 0 && events[0].GetKv().GetModRevision() != events[n-1].GetKv().GetModRevision() {
+		fresh = make(map[string]*kv.Version, n)
+	}
 	was := func(key string) *kv.Version {
 		if v, changed := fresh[key]; changed {
 			return v
@@ -86,7 +90,7 @@ func (r *reader) deeds(events []*mvccpb.Event) (deeds []deed, versions []*kv.Ver
 			return deeds, versions, nil
 		}
 		if fresh == nil {
-			fresh = make(map[string]*kv.Version, len(all)+n)
+			continue
 		}
 		for _, v := range d.versions {
 			fresh[v.Key] = v
@@ -122,7 +126,7 @@ func oneDeed(all []happening) int {
 // deed returns the commit that events are of, and appends its versions to all, which may be none.
 func (r *reader) deed(events []happening, was func(string) *kv.Version, all *[]*kv.Version) deed {
 	d := deed{revision: r.in.ours(events[0].GetKv().GetModRevision())}
-	author := unique.Make(Expirer)
+	var author unique.Handle[kv.Author]
 	for _, h := range events {
 		if h.id != (id{}) {
 			d.id, d.revision, author = h.id, d.revision-kv.Revision(h.behind), r.author(h.author)
@@ -131,6 +135,7 @@ func (r *reader) deed(events []happening, was func(string) *kv.Version, all *[]*
 		}
 	}
 	if d.id == (id{}) {
+		author = unique.Make(Expirer)
 		r.lapse(events, was)
 	}
 	for _, h := range events {
