@@ -29,6 +29,7 @@ type chair struct {
 	broken bool          // there is no connection
 	cut    bool          // there is one, and it breaks when it is used
 	says   error
+	hasty  bool // it was last asked by a call that does not wait for a connection
 }
 
 func (c *chair) Close() error { return nil }
@@ -57,6 +58,9 @@ func (c *chair) Invoke(ctx context.Context, method string, _, reply any, opts ..
 	for _, o := range opts {
 		if at, ok := o.(grpc.PeerCallOption); ok {
 			at.PeerAddr.Addr = addr{}
+		}
+		if f, ok := o.(grpc.FailFastCallOption); ok {
+			c.hasty = f.FailFast
 		}
 	}
 	over := func() error { return status.FromContextError(ctx.Err()).Err() }
@@ -183,6 +187,20 @@ func TestWhichMemberIsAsked(t *testing.T) {
 			}
 			close(slow)
 		}},
+		{"another, when the first was heard of too long ago by those who still wait", func(tb *table, first, second, third *chair) {
+			first.hang()
+			slow := first.hangs
+			go tb.ask(long)
+			synctest.Wait()
+			first.set(func() { first.hangs = nil })
+			time.Sleep(owesAfter / 2)
+			tb.is(tb.ask(long), "1 after 1ms")
+			first.hang()
+			time.Sleep(owesAfter + time.Millisecond)
+			tb.is(tb.ask(long), "2 after 1ms")
+			close(slow)
+			first.goOn()
+		}},
 		{"another while the first has no leader", func(tb *table, first, second, third *chair) {
 			first.set(func() { first.says = rpctypes.ErrGRPCNoLeader })
 			tb.is(tb.ask(long), "no leader")
@@ -253,6 +271,15 @@ func TestWhichMemberIsAsked(t *testing.T) {
 			second.set(func() { second.says = rpctypes.ErrGRPCCompacted })
 			tb.is(tb.ask(long, harmless), "compacted after 501ms")
 		}},
+		{"the first counts, if it has its answer before the other", func(tb *table, first, second, third *chair) {
+			first.hang()
+			second.hang()
+			third.hang()
+			time.AfterFunc(time.Second, first.goOn)
+			tb.is(tb.ask(long, harmless), "1 after 1.001s")
+			second.goOn()
+			third.goOn()
+		}},
 		{"the first is waited for, if another has no answer", func(tb *table, first, second, third *chair) {
 			first.hang()
 			second.set(func() { second.says = rpctypes.ErrGRPCNoLeader })
@@ -293,7 +320,10 @@ func TestAMemberThatIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb := seated(t, 1)
 		only := tb.chairs[0]
-		tb.is(tb.ask(time.Minute), "1 after 1ms")
+		tb.is(tb.ask(time.Minute, patient), "1 after 1ms")
+		if only.hasty {
+			t.Error("it was not waited for")
+		}
 		only.hang()
 		tb.is(tb.ask(time.Minute, harmless), "deadline exceeded after 1m0s")
 		only.set(func() { only.broken = true })
