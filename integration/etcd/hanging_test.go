@@ -30,13 +30,33 @@ type seat struct {
 	url        string
 	leads      bool
 	hang, goOn func()
+	password   string // of root; "" means that nobody is asked for it
 }
 
 // behindProxies are members that hang for who comes through a proxy, though not for each other.
 func behindProxies(t *testing.T) (seats []seat) {
 	for _, m := range etcd.StartCluster(t, 3, etcd.Options{}) {
 		p := etcd.NewProxy(t, m)
-		seats = append(seats, seat{p.URL, m.Leads(), p.Cut, p.Heal})
+		seats = append(seats, seat{p.URL, m.Leads(), p.Cut, p.Heal, ""})
+	}
+	return seats
+}
+
+// guardedByPassword are such members that ask who is there.
+func guardedByPassword(t *testing.T) []seat {
+	seats := behindProxies(t)
+	root := raw(t, seats[0].url)
+	may := func(_ any, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	may(root.UserAdd(t.Context(), "root", "secret"))
+	may(root.RoleAdd(t.Context(), "root"))
+	may(root.UserGrantRole(t.Context(), "root", "root"))
+	may(root.AuthEnable(t.Context()))
+	for i := range seats {
+		seats[i].password = "secret"
 	}
 	return seats
 }
@@ -44,7 +64,7 @@ func behindProxies(t *testing.T) (seats []seat) {
 // processes are members that hang altogether.
 func processes(t *testing.T) (seats []seat) {
 	for _, m := range etcd.StartApart(t, 3, "TestIsMember") {
-		seats = append(seats, seat{m.URL, m.Leads(), m.Hang, m.GoOn})
+		seats = append(seats, seat{m.URL, m.Leads(), m.Hang, m.GoOn, ""})
 	}
 	return seats
 }
@@ -70,6 +90,9 @@ func trioOf(t *testing.T, seats []seat, prefers int) *trio {
 	opts := kvetcd.Options{Entropy: bytes.NewReader(binary.BigEndian.AppendUint64(nil, uint64(3+prefers)))}
 	for _, s := range seats {
 		opts.Endpoints = append(opts.Endpoints, s.url)
+		if opts.Password = s.password; s.password != "" {
+			opts.User = "root"
+		}
 	}
 	tr.subject = subjectOn(t, opts)
 	return tr
@@ -208,6 +231,7 @@ func TestAMemberHangs(t *testing.T) {
 		{"the leader, of whom everything is asked", behindProxies, leader, leader, true, false},
 		{"a follower, of whom everything is asked", behindProxies, follower, follower, true, true},
 		{"the leader, and a follower is asked", behindProxies, follower, leader, true, true},
+		{"a follower, who knows by a password who asks", guardedByPassword, follower, follower, true, true},
 		{"the leader's process, which is asked", processes, leader, leader, false, true},
 		{"the leader's process, and a follower is asked", processes, follower, leader, false, true},
 		{"a follower's process, which is asked", processes, follower, follower, false, true},
@@ -228,6 +252,56 @@ func TestAMemberHangs(t *testing.T) {
 			eventually(t, "as many goroutines run as before", func() bool { return goroutines() <= running })
 		})
 	}
+}
+
+// A store can be opened, and restored, while a member hangs, and who leads stays leader.
+func TestBeginningWhileAMemberHangs(t *testing.T) {
+	t.Parallel()
+	seats := behindProxies(t)
+	hung := follower(seats)
+	seats[hung].hang()
+	quick := func(what string, do func()) {
+		t.Helper()
+		began := time.Now()
+		if do(); time.Since(began) > stallMax {
+			t.Errorf("%s took %v", what, time.Since(began))
+		}
+	}
+	var opts kvetcd.Options
+	for _, s := range seats {
+		opts.Endpoints = append(opts.Endpoints, s.url)
+	}
+	prefer := func() kvetcd.Options {
+		opts.Entropy = bytes.NewReader(binary.BigEndian.AppendUint64(nil, uint64(3+hung)))
+		return opts
+	}
+	quick("restoring", func() {
+		if _, err := kvetcd.Restore(t.Context(), prefer(), 1000, func(func(*kv.Version, error) bool) {}, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	var s *subject
+	quick("opening", func() { s = subjectOn(t, prefer()) })
+	quick("a commit that expires", func() { s.commit(expiring(a, kv.After, time.Hour)) })
+	leads, ended := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		s.Lead(ctx, "it", func(ctx context.Context) {
+			close(leads)
+			<-ctx.Done()
+		})
+	}()
+	quick("leading", func() { <-leads })
+	seats[hung].goOn()
+	quick("all the rest", func() {
+		cancel()
+		<-ended
+		s.put(a, "1")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // goroutines counts those of engines and of their connections.

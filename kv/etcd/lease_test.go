@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
 )
 
 func TestLeasesAreShared(t *testing.T) {
@@ -76,5 +80,64 @@ func TestALeaseThatIsNotGrantedIsNone(t *testing.T) {
 	l.turn <- struct{}{}
 	if _, err := l.get(ctx, time.Minute, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A lessor renews leases, or says why not; what takes for ever ends with whoever asks.
+type lessor struct {
+	pb.LeaseClient
+	renew func() (left int64, err error)
+	ever  bool
+	asked int
+}
+
+func (l *lessor) LeaseKeepAlive(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse], error) {
+	l.asked++
+	return &lessons{ctx: ctx, of: l}, nil
+}
+
+type lessons struct {
+	grpc.BidiStreamingClient[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse]
+	ctx context.Context
+	of  *lessor
+}
+
+func (s *lessons) Send(*pb.LeaseKeepAliveRequest) error { return nil }
+
+func (s *lessons) Recv() (*pb.LeaseKeepAliveResponse, error) {
+	if s.of.ever {
+		<-s.ctx.Done()
+		return nil, s.ctx.Err()
+	}
+	left, err := s.of.renew()
+	return &pb.LeaseKeepAliveResponse{TTL: left}, err
+}
+
+func TestHowLongALeaseIsKept(t *testing.T) {
+	const d = 15 * time.Second
+	down := errors.New("down")
+	for _, c := range []struct {
+		name  string
+		of    lessor
+		until time.Duration // whoever keeps it goes away
+		want  time.Duration
+		asked int
+	}{
+		{"as long as somebody keeps it", lessor{renew: func() (int64, error) { return 15, nil }}, 62 * time.Second, 62 * time.Second, 12},
+		{"until it has ended all the same", lessor{renew: func() (int64, error) { return 0, nil }}, time.Minute, 5 * time.Second, 1},
+		{"until it must have ended, if nobody renews it", lessor{renew: func() (int64, error) { return 0, down }}, time.Minute, d, 21},
+		{"until it must have ended, if nobody answers", lessor{ever: true}, time.Minute, 17 * time.Second, 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.until)
+				defer cancel()
+				began := time.Now()
+				keep(ctx, &c.of, 1, d)
+				if took := time.Since(began); took != c.want || c.of.asked != c.asked {
+					t.Errorf("it was kept for %v, and renewed %d times", took, c.of.asked)
+				}
+			})
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,7 +162,16 @@ func connect(ctx context.Context, opts Options, replica uint64) (*members, error
 			return nil, fmt.Errorf("kv/etcd: etcd at %s: %w", url, err)
 		}
 	}
-	return newMembers(client, links, replica, probe), nil
+	ms := newMembers(client, links, replica, probe)
+	client.Auth = clientv3.NewAuthFromAuthClient(doorman{pb.NewAuthClient(ms)}, client)
+	return ms, nil
+}
+
+// A doorman is asked by the client for what lets it in, for each stream anew. The client would ask one member or another, be it one that hangs.
+type doorman struct{ pb.AuthClient }
+
+func (d doorman) Authenticate(ctx context.Context, r *pb.AuthenticateRequest, opts ...grpc.CallOption) (*pb.AuthenticateResponse, error) {
+	return d.AuthClient.Authenticate(ctx, r, append(slices.Clip(opts), harmless)...)
 }
 
 // introduced returns a client of the etcd that opts name. A user with a password is known to it by then.
