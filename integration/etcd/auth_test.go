@@ -371,7 +371,7 @@ func TestAUserThatMayOnlyRead(t *testing.T) {
 func TestARoleThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	g := guard(t)
-	s, other := subjectOn(t, g.as("pawl")), subjectOn(t, g.as("pawl"))
+	s, other, idle := subjectOn(t, g.as("pawl")), subjectOn(t, g.as("pawl")), subjectOn(t, g.as("pawl"))
 	l := newLedger()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -382,8 +382,9 @@ func TestARoleThatIsTakenAway(t *testing.T) {
 	for range 2 {
 		was := l.count()
 		eventually(t, "much is written", func() bool { return l.count() > was+100 })
+		taken := time.Now()
 		g.may(g.root.UserRevokeRole(t.Context(), "pawl", "pawl"))
-		for _, e := range []*subject{s, other} {
+		for _, e := range []*subject{s, other, idle} {
 			eventually(t, "it says what to grant", func() bool { return e.Err() != nil && strings.Contains(e.Err().Error(), toGrant) })
 			began := time.Now()
 			_, err := e.Read(t.Context(), kv.Latest)
@@ -394,8 +395,11 @@ func TestARoleThatIsTakenAway(t *testing.T) {
 				t.Errorf("what is at hand: %v", err)
 			}
 		}
+		if took := time.Since(taken); took > 4*time.Second { // which is before an etcd counts as away that does not answer
+			t.Errorf("that was noticed after %v", took)
+		}
 		g.may(g.root.UserGrantRole(t.Context(), "pawl", "pawl"))
-		for _, e := range []*subject{s, other} {
+		for _, e := range []*subject{s, other, idle} {
 			eventually(t, "it takes writes again", func() bool { return e.Err() == nil })
 		}
 	}
