@@ -21,10 +21,10 @@ import (
 // A chair is a member that answers after a millisecond with its number, unless something is the matter with it.
 type chair struct {
 	number int64
-	asked  int // but for probes
-	probed int
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows
+	asked  int        // but for probes
+	probed int
 	hangs  chan struct{} // closed when it is continued; nil if it does not hang
 	broken bool          // there is no connection
 	cut    bool          // there is one, and it breaks when it is used
@@ -60,7 +60,7 @@ func (c *chair) Invoke(ctx context.Context, method string, _, reply any, opts ..
 			at.PeerAddr.Addr = addr{}
 		}
 		if f, ok := o.(grpc.FailFastCallOption); ok {
-			c.hasty = f.FailFast
+			c.set(func() { c.hasty = f.FailFast })
 		}
 	}
 	over := func() error { return status.FromContextError(ctx.Err()).Err() }
