@@ -326,7 +326,7 @@ func (m *member) invoke(ctx context.Context, c call, reply any, opts ...grpc.Cal
 	return err
 }
 
-// hedge has a member answer, and others, too, one after the other, if that takes long. Whoever does first is heard.
+// hedge has a member answer, and others, too, one after the other, if that takes long or it cannot. Whoever does first is heard.
 func (ms *members) hedge(ctx context.Context, c call, reply any, but ...*member) error {
 	m, err := ms.reach(ctx, but...)
 	if err != nil {
@@ -349,7 +349,14 @@ func (ms *members) hedge(ctx context.Context, c call, reply any, but ...*member)
 		told <- err
 	})
 	err = m.invoke(first, c, reply)
-	if late.Stop() || isAnswer(err) {
+	stopped := late.Stop()
+	if isAnswer(err) {
+		return err
+	}
+	if stopped {
+		if _, how := ms.choose(but...); how == well {
+			return ms.hedge(ctx, c, reply, but...)
+		}
 		return err
 	}
 	otherErr := <-told

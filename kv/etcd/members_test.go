@@ -261,6 +261,14 @@ func TestWhichMemberIsAsked(t *testing.T) {
 			first.hang()
 			tb.is(tb.ask(long, harmless), "2 after 501ms")
 		}},
+		{"another, at once, of what may be done twice, if the first cannot answer", func(tb *table, first, second, third *chair) {
+			first.set(func() { first.says = rpctypes.ErrGRPCNoLeader })
+			tb.is(tb.ask(long, harmless), "2 after 2ms")
+			for _, c := range tb.chairs {
+				c.set(func() { c.says = rpctypes.ErrGRPCNoLeader })
+			}
+			tb.is(tb.ask(long, harmless), "no leader")
+		}},
 		{"all of them, of what may be done twice, one after the other", func(tb *table, first, second, third *chair) {
 			first.hang()
 			second.hang()
@@ -280,9 +288,10 @@ func TestWhichMemberIsAsked(t *testing.T) {
 			second.goOn()
 			third.goOn()
 		}},
-		{"the first is waited for, if another has no answer", func(tb *table, first, second, third *chair) {
+		{"the first is waited for, if the others have no answer", func(tb *table, first, second, third *chair) {
 			first.hang()
 			second.set(func() { second.says = rpctypes.ErrGRPCNoLeader })
+			third.set(func() { third.says = rpctypes.ErrGRPCNoLeader })
 			time.AfterFunc(time.Second, first.goOn)
 			tb.is(tb.ask(long, harmless), "1 after 1.001s")
 		}},
