@@ -20,6 +20,7 @@ type follower struct {
 	kick   chan struct{} // there is a newer one
 	made   atomic.Uint64 // the newest revision that etcd has answered to this engine's writers
 	last   atomic.Int64  // the time of the last commit, a kv.Instant
+	heard  atomic.Uint64 // what its watches have told so far that was new: responses, and parts of them
 
 	// Only follow uses these.
 	reader  reader
@@ -173,6 +174,7 @@ func (e *Engine) receive(stream grpc.BidiStreamingClient[pb.WatchRequest, pb.Wat
 			e.progress(e.in.ours(r.GetHeader().GetRevision()))
 			continue
 		}
+		e.follows.heard.Add(1)
 		if events = append(events, r.GetEvents()...); r.GetFragment() {
 			continue
 		}
@@ -238,6 +240,7 @@ func (e *Engine) progress(rev kv.Revision) {
 	}
 	e.follows.next = rev + 1
 	e.mark.move(rev)
+	e.follows.heard.Add(1)
 }
 
 // testify remembers the last put of the last deed.
@@ -318,12 +321,13 @@ func (e *stalledError) Error() string {
 }
 
 // stallFor is how long a watch may tell nothing though there is something to tell, after so many that did: where there is another
-// member to watch at not long; but longer each time, since what it has to tell may be more than the network carries so quickly.
+// member to watch at not long; but longer each time, since etcd may have much to read, or the network to carry, before it tells anything.
 func stallFor(ms *members, vain int) time.Duration {
+	first := stallMin
 	if ms.alone() {
-		return stallMax
+		first = stallAlone
 	}
-	return min(stallMin<<min(vain, 8), stallMax)
+	return min(first<<min(vain, 8), stallMax)
 }
 
 // guard ends the watch at m if it tells nothing for as long as may be, or a shorter time if m owes other answers, too.
@@ -331,20 +335,20 @@ func (e *Engine) guard(ctx context.Context, cancel context.CancelCauseFunc, m *m
 	tick := time.NewTicker(stallEvery)
 	defer tick.Stop()
 	var since time.Time // there has been something to tell
-	var seen kv.Revision
+	var seen uint64
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		newest, there := e.mark.revision(), kv.Revision(max(e.follows.wanted.Load(), e.follows.made.Load()))
+		there, heard := kv.Revision(max(e.follows.wanted.Load(), e.follows.made.Load())), e.follows.heard.Load()
 		switch {
-		case there <= newest:
+		case there <= e.mark.revision():
 			since = time.Time{}
 			continue
-		case since.IsZero() || newest != seen:
-			since, seen = time.Now(), newest
+		case since.IsZero() || heard != seen:
+			since, seen = time.Now(), heard
 		}
 		took := time.Since(since)
 		if took > may || took > stallOwing && e.members.owing(m) {

@@ -357,7 +357,8 @@ func TestHowLongAWatchMayTellNothing(t *testing.T) {
 		{"not long, where there is another member to watch at", three, 0, stallMin},
 		{"longer, after one that did", three, 1, 2 * stallMin},
 		{"not for ever, after many", three, 1000, stallMax},
-		{"long, where there is none", alone, 0, stallMax},
+		{"long, where there is none", alone, 0, stallAlone},
+		{"and longer there, too, after one that did", alone, 1, 2 * stallAlone},
 	} {
 		if got := stallFor(c.of, c.vain); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)

@@ -42,7 +42,8 @@ const (
 	awayAfter   = 5 * time.Second        // of silence, nobody is let write
 	doubtMax    = 3 * time.Second        // it is tried to find out what became of a commit
 	stallMin    = time.Second            // a watch may tell nothing while there is something to tell
-	stallMax    = 5 * time.Second        // and after that has happened again and again, or if there is but one member
+	stallAlone  = 5 * time.Second        // and if there is but one member
+	stallMax    = time.Minute            // and after that has happened again and again
 	stallOwing  = stallMin / 4           // and if its member owes other answers, too
 	stallEvery  = 100 * time.Millisecond // it is looked whether it does
 	drainEvery  = time.Second / 2        // who closes the engine asks whether etcd is there to answer commits under way
