@@ -175,6 +175,15 @@ func TestWhichMemberIsAsked(t *testing.T) {
 			time.Sleep(long)
 			tb.is(tb.ask(long), "1 after 1ms")
 		}},
+		{"another while the first owes an answer, though somebody else did not wait for his", func(tb *table, first, second, third *chair) {
+			first.hang()
+			go tb.ask(long)
+			synctest.Wait()
+			tb.is(tb.ask(owesAfter/2), "deadline exceeded")
+			time.Sleep(owesAfter/2 + time.Millisecond)
+			tb.is(tb.ask(long), "2 after 1ms")
+			first.goOn()
+		}},
 		{"the first, though it is slow, as long as it answers others", func(tb *table, first, second, third *chair) {
 			first.hang()
 			slow := first.hangs
@@ -240,7 +249,10 @@ func TestWhichMemberIsAsked(t *testing.T) {
 		{"one with which there is a connection", func(tb *table, first, second, third *chair) {
 			first.set(func() { first.broken = true })
 			second.set(func() { second.cut = true })
-			tb.is(tb.ask(long), "3 after 1ms")
+			tb.is(tb.ask(long, patient), "3 after 1ms")
+			if !third.hasty {
+				tb.t.Error("should its connection break, it is waited for")
+			}
 		}},
 		{"nobody until there is a connection", func(tb *table, first, second, third *chair) {
 			for _, c := range tb.chairs {
