@@ -22,7 +22,8 @@ const (
 	groupChanges = 16 // and conditions, of one commit; a larger one goes alone
 )
 
-// slowAfter is after how long of its transaction a group no longer keeps the next waiting: etcd's member may hang, and another not.
+// slowAfter is after how long of its transaction a group no longer keeps the next waiting, and who was sent alone listens to the watch, too: etcd's
+// member may hang, and another not.
 const slowAfter = time.Second
 
 // A grouper sends commits to etcd. What comes while one transaction is on its way waits for the next, which takes all that
@@ -83,7 +84,30 @@ func (g *grouper) txn(w *wait, request *pb.TxnRequest, size int, seen <-chan str
 			return p.answer, p.sent, p.err
 		}
 	}
-	return g.alone(w.ctx(), request)
+	return g.unlessSeen(w.ctx(), request, seen)
+}
+
+// unlessSeen sends one transaction. It waits for no answer that is slow to come once the transaction is seen to be done; then there is none.
+func (g *grouper) unlessSeen(ctx context.Context, request *pb.TxnRequest, seen <-chan struct{}) (*pb.TxnResponse, bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slow := time.AfterFunc(slowAfter, func() {
+		select {
+		case <-seen:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer slow.Stop()
+	answer, sent, err := g.alone(ctx, request)
+	if err != nil {
+		select {
+		case <-seen:
+			return nil, true, nil
+		default:
+		}
+	}
+	return answer, sent, err
 }
 
 // alone sends one transaction.

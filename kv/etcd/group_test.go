@@ -305,6 +305,33 @@ func TestAGroupThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 	})
 }
 
+// Who is sent alone to a member that hangs learns from the watch of another that it was done.
+func TestWhoIsSentAloneIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		takes      time.Duration
+		seen, want time.Duration
+		answered   bool
+	}{
+		{"the answer is waited for, if it comes soon", slowAfter / 2, slowAfter / 4, slowAfter / 2, true},
+		{"it does not come", time.Hour, 3 * slowAfter, 3 * slowAfter, false},
+		{"it does not come to what was seen long before", time.Hour, slowAfter / 4, slowAfter, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := grouperOf(t, &post{takes: func(*pb.TxnRequest) time.Duration { return c.takes }})
+				seen := make(chan struct{})
+				time.AfterFunc(c.seen, func() { close(seen) })
+				began := time.Now()
+				answer, _, err := g.txn(waits(t.Context()), request("large"), groupBytes, seen)
+				if took := time.Since(began); err != nil || (answer != nil) != c.answered || took != c.want {
+					t.Errorf("after %v: %v, %v", took, answer, err)
+				}
+			})
+		})
+	}
+}
+
 func TestTheRevisionsOfAStoreAreSeveralOfEtcds(t *testing.T) {
 	for _, c := range []struct {
 		ahead  kv.Revision
