@@ -150,6 +150,7 @@ func TestCommitsAreSentTogether(t *testing.T) {
 		{"each is judged by itself", []*pb.TxnRequest{request("a"), request("b", sees("x", 3)), request("c")}, nil, []string{"first-0", "a-2 b-1 c-0"}, "b lost"},
 		{"what may be meant for one of them is asked again of each", []*pb.TxnRequest{request("a"), request("b")}, rpctypes.ErrGRPCLeaseNotFound,
 			[]string{"first-0", "a-1 b-0", "a-0", "b-0"}, ""},
+		{"so is what one may not", []*pb.TxnRequest{request("a"), request("b")}, rpctypes.ErrGRPCPermissionDenied, []string{"first-0", "a-1 b-0", "a-0", "b-0"}, ""},
 		{"what nobody knows of is told to all", []*pb.TxnRequest{request("a"), request("b")}, rpctypes.ErrGRPCTimeout,
 			[]string{"first-0", "a-1 b-0"}, "a etcdserver: request timed out, b etcdserver: request timed out"},
 	} {
@@ -238,6 +239,53 @@ func TestWhoLeavesAGroup(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What another etcd answers than the one that was asked before is no answer.
+func TestAnAnswerThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		another := errors.New("another")
+		g := grouperOf(t, &post{})
+		g.answered = func(*pb.ResponseHeader, bool) error { return another }
+		answers := make(chan error)
+		for _, key := range []string{"first", "a", "b"} { // the last two go together
+			go func() {
+				_, sent, err := g.txn(waits(t.Context()), request(key), 0, nil)
+				if judge(err, sent) != unknown {
+					t.Errorf("%s: %v, sent %v", key, err, sent)
+				}
+				answers <- err
+			}()
+			synctest.Wait()
+		}
+		for range 3 {
+			if err := <-answers; err != another {
+				t.Errorf("got %v", err)
+			}
+		}
+		time.Sleep(time.Second) // for who waits for more
+	})
+}
+
+// Who waits when the engine ends is told that nobody knows, and is sent nowhere any more.
+func TestWhoWaitsInAGroupWhenTheEngineEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &post{takes: func(*pb.TxnRequest) time.Duration { return time.Hour }}
+		g := grouperOf(t, p)
+		over, end := context.WithCancelCause(context.Background())
+		go g.txn(waits(t.Context()), request("first"), 0, nil)
+		synctest.Wait()
+		time.AfterFunc(time.Second/4, func() { end(errOver) })
+		w := &wait{caller: context.Background(), term: (&patience{of: time.Hour, ctx: over}).term()}
+		_, sent, err := g.txn(w, request("a"), 0, nil)
+		if judge(err, sent) != unknown || !errors.Is(err, errOver) {
+			t.Errorf("it is told %v, sent %v", err, sent)
+		}
+		time.Sleep(2 * time.Minute) // the first loses patience
+		if got := p.asked(); !slices.Equal(got, []string{"first-0"}) {
+			t.Errorf("it was asked %q", got)
+		}
+	})
 }
 
 // Of many who wait for an etcd that does not answer, those who have lost patience are not sent when it does.

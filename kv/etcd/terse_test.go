@@ -19,6 +19,10 @@ func answeredPut() *pb.ResponseOp {
 	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{Header: &pb.ResponseHeader{Revision: 7}}}}
 }
 
+func answeredDelete() *pb.ResponseOp {
+	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: &pb.DeleteRangeResponse{Header: &pb.ResponseHeader{Revision: 7}, Deleted: 1}}}
+}
+
 func answeredTxn(done bool, all ...*pb.ResponseOp) *pb.ResponseOp {
 	return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: &pb.TxnResponse{Header: &pb.ResponseHeader{Revision: 7}, Succeeded: done, Responses: all}}}
 }
@@ -37,6 +41,7 @@ func answers() map[string]*pb.TxnResponse {
 	return map[string]*pb.TxnResponse{
 		"nothing":                     {},
 		"that one was done":           {Header: head, Succeeded: true, Responses: []*pb.ResponseOp{answeredPut(), answeredPut()}},
+		"that one was removed":        {Header: head, Succeeded: true, Responses: []*pb.ResponseOp{answeredDelete(), answeredPut()}},
 		"that one was not":            {Header: head, Responses: []*pb.ResponseOp{answeredRange("a"), answeredRange()}},
 		"that of two one was done":    {Header: head, Succeeded: true, Responses: []*pb.ResponseOp{answeredTxn(true, answeredPut()), answeredTxn(false, answeredRange("a", "b"))}},
 		"that two were done":          {Header: head, Succeeded: true, Responses: []*pb.ResponseOp{answeredTxn(true, answeredPut()), answeredTxn(true, answeredPut(), answeredPut())}},
