@@ -119,8 +119,8 @@ func (e *Engine) tail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := e.mark.revision()
-	e.runs.Go(func() { e.guard(ctx, cancel, m, stallFor(e.members, f.vain)) })
+	known, may := e.mark.revision(), stallFor(e.members, f.vain)
+	e.runs.Go(func() { e.guard(ctx, cancel, m, may) })
 	err = e.watchAt(ctx, m)
 	if e.mark.revision() > known {
 		f.vain, f.shun = 0, nil
