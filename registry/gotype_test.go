@@ -21,38 +21,46 @@ func (s *shout) UnmarshalText(b []byte) error {
 	return nil
 }
 
-type inner struct {
-	Deep string `json:"deep,omitempty"`
+// An Inner is exported, as all have to be that are embedded in what is stored.
+type Inner struct {
+	Deep   string `json:"deep,omitempty"`
+	Deeper *Inner `json:"deeper,omitempty"`
 }
 
-// A Motley, which can be copied only if it is exported, has fields of all the sorts that JSON treats in ways of their own.
+// A Motley has fields of all the sorts that JSON treats in ways of their own.
 type Motley struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
-	inner
-	Any     any               `json:"any,omitempty"`
-	Bytes   []byte            `json:"bytes,omitempty"`
-	Fixed   [2]int            `json:"fixed"`
-	Float   float32           `json:"float"`
-	Keyed   map[int]string    `json:"keyed,omitempty"`
-	Loud    map[shout]shout   `json:"loud,omitempty"`
-	Nested  map[string]*inner `json:"nested"`
-	Pointer **int             `json:"pointer"`
-	Quoted  int64             `json:"quoted,string"`
-	Raw     json.RawMessage   `json:"raw,omitempty"`
-	Slice   []inner           `json:"slice"`
-	Small   int8              `json:"small"`
+	Inner
+	Any     any                 `json:"any,omitempty"`
+	Bytes   []byte              `json:"bytes,omitempty"`
+	Fixed   [2]int              `json:"fixed"`
+	Float   float32             `json:"float"`
+	Keyed   map[int]string      `json:"keyed,omitempty"`
+	Loud    map[shout]shout     `json:"loud,omitempty"`
+	Digits  map[json.Number]int `json:"digits,omitempty"`
+	Nested  map[string]*Inner   `json:"nested"`
+	Pointer **int               `json:"pointer"`
+	Quoted  int64               `json:"quoted,string"`
+	Raw     json.RawMessage     `json:"raw,omitempty"`
+	Slice   []Inner             `json:"slice"`
+	Small   int8                `json:"small"`
 	Unnamed string
 	Where   intstr.IntOrString `json:"where"`
 	hidden  int
 }
 
-// A counted is a Motley with what has to be read in another way.
-type counted struct {
-	Motley
-	Counts []map[string]*json.Number `json:"counts"`
-	Number json.Number               `json:"number,omitempty"`
-}
+// Each of these has a number that is read in another way.
+type (
+	numbered struct {
+		Motley
+		Number json.Number `json:"number,omitempty"`
+	}
+	counted struct {
+		Motley
+		Counts []map[string]*[1]json.Number `json:"counts"`
+	}
+)
 
 // What Go programs stored by encoding/json is read as encoding/json reads it, and what it refuses is refused.
 func TestObjectsAreReadAsEncodingJSONReadsThem(t *testing.T) {
@@ -72,11 +80,13 @@ func TestObjectsAreReadAsEncodingJSONReadsThem(t *testing.T) {
 		"an array that is short":              `{"fixed":[1]}`,
 		"an array that is long":               `{"fixed":[1,2,3]}`,
 		"keys that are numbers":               `{"keyed":{"1":"a","-2":"b"}}`,
+		"keys of digits":                      `{"digits":{"1":2,"x":3}}`,
+		"what holds itself":                   `{"slice":[{"deeper":{"deeper":{"deep":"d"}}}]}`,
 		"keys that ought to be numbers":       `{"keyed":{"x":"a"}}`,
 		"texts of their own":                  `{"loud":{"HEY":"YOU"}}`,
 		"a number as it is":                   `{"number":1e400}`,
 		"a number in quotes":                  `{"number":"12"}`,
-		"numbers within":                      `{"counts":[{"a":1,"b":"2","c":null}]}`,
+		"numbers within":                      `{"counts":[{"a":[1],"b":["2"],"c":null}]}`,
 		"no number in quotes":                 `{"number":"x"}`,
 		"pointers":                            `{"pointer":7}`,
 		"what is quoted":                      `{"quoted":"12"}`,
@@ -103,7 +113,7 @@ func TestObjectsAreReadAsEncodingJSONReadsThem(t *testing.T) {
 		"a large float for a small one":       `{"float":1e300}`,
 		"a float that is rounded":             `{"float":0.1}`,
 	} {
-		t.Run(name, func(t *testing.T) { readBoth[Motley](t, data); readBoth[counted](t, data) })
+		t.Run(name, func(t *testing.T) { readBoth[Motley](t, data); readBoth[numbered](t, data); readBoth[counted](t, data) })
 	}
 }
 

@@ -16,8 +16,8 @@ func unmarshalOf(t reflect.Type) func(data []byte, v any) error {
 	return jsonv1.Unmarshal
 }
 
-// holds says whether there may be a value of type part in one of type t, as far as types tell. What was looked at is in
-// seen: types may hold themselves.
+// holds says whether there may be a value of type part in one of type t, as far as types tell; keys of maps are not looked
+// at. What was looked at is in seen: types may hold themselves.
 func holds(t, part reflect.Type, seen map[reflect.Type]bool) bool {
 	if t == part {
 		return true
@@ -27,9 +27,7 @@ func holds(t, part reflect.Type, seen map[reflect.Type]bool) bool {
 	}
 	seen[t] = true
 	switch t.Kind() {
-	case reflect.Map:
-		return holds(t.Key(), part, seen) || holds(t.Elem(), part, seen)
-	case reflect.Array, reflect.Pointer, reflect.Slice:
+	case reflect.Array, reflect.Map, reflect.Pointer, reflect.Slice:
 		return holds(t.Elem(), part, seen)
 	case reflect.Struct:
 		for i := range t.NumField() {
