@@ -35,6 +35,7 @@ func (c terse) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer b.Free()
+	answer.Reset()
 	return readTersely(b.ReadOnlyData(), answer)
 }
 

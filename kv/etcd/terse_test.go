@@ -51,7 +51,7 @@ func answers() map[string]*pb.TxnResponse {
 
 // readAnswer reads what etcd answers as a call does.
 func readAnswer(b []byte) (*pb.TxnResponse, error) {
-	a := &pb.TxnResponse{}
+	a := &pb.TxnResponse{Responses: []*pb.ResponseOp{done}} // of a call before
 	err := terse{encoding.GetCodecV2(proto.Name)}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, a)
 	return a, err
 }
