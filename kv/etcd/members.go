@@ -159,8 +159,8 @@ func (ms *members) untilWell(m *member) {
 		m.begin()
 		err := ms.probe(ctx, m.link)
 		cancel()
-		is := m.end(err)
-		if is == well && isAnswer(err) || ms.ctx.Err() != nil {
+		m.end(err)
+		if isAnswer(err) || ms.ctx.Err() != nil {
 			break
 		}
 		m.mu.Lock()
@@ -192,7 +192,7 @@ func (m *member) begin() {
 }
 
 // end notes what came of it. If nothing did, the answer is still owed, unless whoever asked did not wait for long.
-func (m *member) end(err error) standing {
+func (m *member) end(err error) {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,7 +203,7 @@ func (m *member) end(err error) standing {
 		if m.under == 0 && now.Sub(m.owes) < owesAfter {
 			m.owes = time.Time{}
 		}
-		return m.state
+		return
 	case codes.Unavailable:
 		is = ailing
 	}
@@ -211,7 +211,6 @@ func (m *member) end(err error) standing {
 	if m.under > 0 {
 		m.owes = now
 	}
-	return is
 }
 
 // isAnswer says whether a call was answered, be it by a refusal.
