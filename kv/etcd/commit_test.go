@@ -35,7 +35,7 @@ func TestWhatBecameOfACommit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &teller{shelf: held(), lives: true}
+				l := &teller{shelf: held(), lives: true, each: 100 * time.Millisecond}
 				if !c.lives {
 					l.tells = nothing
 				}
@@ -48,6 +48,33 @@ func TestWhatBecameOfACommit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever goes away is told that nobody knows, even where it is known that nothing was written.
+func TestWhoGoesAwayFromACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &teller{shelf: held()}
+		e := begun(t, time.Minute, l)
+		l.set(func() { l.hangs = true })
+		for name, txn := range map[string]kv.Txn{
+			"that has lost":                        {Conditions: []kv.Condition{{Key: a, At: 1}}, Ops: []kv.Op{kv.Put(a, []byte{})}},
+			"that is sent":                         {Ops: []kv.Op{kv.Put(a, []byte{})}},
+			"that changes nothing":                 {},
+			"that waits for a lease":               {Ops: []kv.Op{expires(kv.Put(a, []byte{}))}},
+			"that speaks of what is not known yet": {Conditions: []kv.Condition{{Key: a, At: 1000}}, Ops: []kv.Op{kv.Put(a, []byte{})}},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/10)
+			if _, err := e.Commit(ctx, txn); !errors.Is(err, kv.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("one %s: %v", name, err)
+			}
+			cancel()
+		}
+	})
+}
+
+func expires(op kv.Op) kv.Op {
+	op.Expiry = kv.Expiry{Kind: kv.After, For: time.Minute}
+	return op
 }
 
 // Who closes the engine does not wait for what will not be seen, and who wrote it is told at once that nobody knows.
