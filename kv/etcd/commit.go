@@ -100,7 +100,11 @@ func (e *Engine) ticketOf(i id) *ticket {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.tickets[i.number]
+	t := e.tickets[i.number]
+	if t == nil || t.seen() {
+		return nil
+	}
+	return t
 }
 
 // attempts are what it takes to make one commit.

@@ -34,7 +34,7 @@ func (e *Engine) load(ctx context.Context, at int64) error {
 			return err
 		}
 		all = append(all, v)
-		if t := e.ticketOf(by); t != nil && !t.seen() {
+		if t := e.ticketOf(by); t != nil {
 			found[t] = append(found[t], v)
 		}
 		return nil
