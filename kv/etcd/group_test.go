@@ -46,6 +46,9 @@ func (p *post) send(ctx context.Context, r *pb.TxnRequest, opts ...grpc.CallOpti
 		if at, ok := o.(grpc.PeerCallOption); ok {
 			at.PeerAddr.Addr = addr{}
 		}
+		if o == harmless {
+			return nil, errors.New("it may not be done twice")
+		}
 	}
 	p.mu.Lock()
 	p.log = append(p.log, fmt.Sprint(time.Now().Format("15:04:05.000;"), " ", asked(r)))

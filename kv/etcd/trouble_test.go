@@ -330,7 +330,7 @@ func trouble(t *testing.T, seed uint64) {
 	q := &quorum{chance: rand.New(rand.NewPCG(seed, 1)), now: map[string]*mvccpb.KeyValue{}, at: []time.Time{time.Now()}}
 	var voters []*voter
 	var links []link
-	for range 1 + 2*q.chance.IntN(2) {
+	for range 1 + 2*min(q.chance.IntN(4), 1) {
 		voters = append(voters, &voter{quorum: q, healed: make(chan struct{})})
 		links = append(links, voters[len(voters)-1])
 	}
@@ -364,7 +364,7 @@ func trouble(t *testing.T, seed uint64) {
 		})
 	}
 	for ctx.Err() == nil {
-		time.Sleep(q.some(4 * time.Second))
+		time.Sleep(q.some(2 * time.Second))
 		voters[q.some(time.Duration(len(voters)))-1].turn(ailment(q.some(time.Duration(ailments)) - 1))
 	}
 	for _, v := range voters {
