@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -178,6 +179,7 @@ func (e *Engine) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	compacted, noticed := time.Now(), time.Now()
+	var seen trail
 	for {
 		select {
 		case <-e.ctx.Done():
@@ -198,12 +200,36 @@ func (e *Engine) look() {
 			noticed = time.Now()
 			e.notice(now)
 			e.heed()
+			seen.note(noticed, e.opts.history().Duration, e.newest())
 		}
 		if e.opts.CompactEvery > 0 && time.Since(compacted) > e.opts.CompactEvery {
 			compacted = time.Now()
-			e.cut(now)
+			e.cut(max(e.index.NewestAt(now.Add(-e.opts.history().Duration)), seen.old))
 		}
 	}
+}
+
+// A trail is what was the newest revision at times, by this machine's monotonic clock. The times of commits do not tell that
+// while they stand still: those behind one whose writer's clock was ahead are all of its time.
+type trail struct {
+	old   kv.Revision // the newest of those that have aged
+	steps []step      // that have not, in order
+}
+
+type step struct {
+	at  time.Time
+	rev kv.Revision
+}
+
+// note adds what is the newest now, and moves on to what was that for longer than age.
+func (t *trail) note(now time.Time, age time.Duration, newest kv.Revision) {
+	t.steps = append(t.steps, step{now, newest})
+	n := 0
+	for n < len(t.steps) && now.Sub(t.steps[n].at) > age {
+		t.old = t.steps[n].rev
+		n++
+	}
+	t.steps = slices.Delete(t.steps, 0, n)
 }
 
 // heed finds out whether etcd has raised the alarm that there is no room, which otherwise only those are told who write.
@@ -235,13 +261,11 @@ func (e *Engine) tryRoom() {
 	}
 }
 
-// cut has etcd forget what is older than history is to be, unless another has done so.
-func (e *Engine) cut(now time.Time) {
+// cut has etcd forget what is before rev, which is older than history is to be, unless another has done so.
+func (e *Engine) cut(rev kv.Revision) {
 	ctx, cancel := context.WithTimeout(e.ctx, e.opts.Patience)
 	defer cancel()
-	oldest, _ := e.index.Revisions()
-	rev := e.index.NewestAt(now.Add(-e.opts.history().Duration))
-	if rev <= e.cutTo || rev < oldest {
+	if oldest, _ := e.index.Revisions(); rev <= e.cutTo || rev < oldest {
 		return
 	}
 	e.cutTo = rev
