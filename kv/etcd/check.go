@@ -24,7 +24,7 @@ func withLeader(ctx context.Context) context.Context {
 type ReplacedError struct{ What string }
 
 func (e *ReplacedError) Error() string {
-	return "etcd is not what it was: " + e.What + "; it was restored or replaced, so nothing can be told about what happened since: restart this server, and those who watch it list anew"
+	return "etcd is not what it was: " + e.What + "; it was restored or replaced, so nothing can be told about what happened since: restart this server, and also those who watch it, unless etcd was restored with --bump-revision and --mark-compacted"
 }
 
 // checkCluster returns what is wrong with the head of an answer, whose revision need not be the newest.

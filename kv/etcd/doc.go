@@ -11,8 +11,9 @@
 //	  ▲                             │
 //	  └───── answered once seen ◀───┘
 //
-// Opening is the same watch, from revision 1. If that much history is compacted, the keys are
-// read in pages as they were at the compacted revision, and watched from there.
+// Opening is the same watch, from revision 1; if that is far behind, first several, of a part of the
+// history each, since etcd tells one watch no more than a thousand revisions at a time. If that much history
+// is compacted, the keys are read in pages as they were at the compacted revision, and watched from there.
 //
 // # Revisions
 //

@@ -121,7 +121,9 @@ func (e *Engine) tail(ctx context.Context) error {
 	}
 	known, may := e.mark.revision(), stallFor(e.members, f.vain)
 	e.runs.Go(func() { e.guard(ctx, cancel, m, may) })
-	err = e.watchAt(ctx, m)
+	if err = e.hasten(ctx, m); err == nil {
+		err = e.watchAt(ctx, m)
+	}
 	if e.mark.revision() > known {
 		f.vain, f.shun = 0, nil
 	}

@@ -267,6 +267,7 @@ func (e *Engine) begin(ctx context.Context) error {
 
 // patiently calls do until it does not fail for want of etcd, as long as ctx allows, and says at times that it waits.
 func (e *Engine) patiently(ctx context.Context, do func(context.Context) error) error {
+	heard := e.follows.heard.Load()
 	for told := toldFirst; ; told = toldAgain {
 		wait, cancel := context.WithTimeout(ctx, told)
 		err := do(wait)
@@ -281,6 +282,11 @@ func (e *Engine) patiently(ctx context.Context, do func(context.Context) error) 
 			return fmt.Errorf("kv/etcd: %w", err)
 		case ctx.Err() != nil:
 			return fmt.Errorf("kv/etcd: etcd at %s: %w", strings.Join(e.opts.Endpoints, ","), e.health.explain(ctx.Err()))
+		}
+		if now := e.follows.heard.Load(); now != heard {
+			heard = now
+			e.opts.Logger.Info("kv/etcd: reading etcd's history", "at", e.mark.revision(), "of", e.follows.wanted.Load())
+			continue
 		}
 		e.opts.Logger.Warn("kv/etcd: waiting for etcd", "endpoints", e.opts.Endpoints, "error", e.health.explain(err))
 	}
