@@ -79,8 +79,8 @@
 // # Time
 //
 // The time of a commit is what its writer's clock showed, or the time of a commit before it, if that is later. When a key
-// expires is counted from what the writer's clock showed. A replica that is opened once the commit before is forgotten
-// does not know of that time, and tells what the writer's clock showed.
+// expires is said by that time; it goes when its lease ends, which no clock has a say in that somebody sets. A replica that is opened
+// once the commit before is forgotten does not know of that time, and tells what the writer's clock showed.
 //
 // # Moving here
 //
