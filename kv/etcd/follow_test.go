@@ -172,7 +172,10 @@ type tale struct {
 
 func (s *tale) SendMsg(m any) error {
 	if r := m.(*pb.WatchRequest).GetCreateRequest(); r != nil {
-		s.begun <- r.StartRevision
+		select {
+		case s.begun <- r.StartRevision:
+		default: // another of the same stream
+		}
 	}
 	return s.ctx.Err()
 }
@@ -385,6 +388,22 @@ func TestAnEtcdThatTellsAnotherHistory(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A member that is far behind, and says so whenever it is asked, tells nothing either.
+func TestAMemberThatStaysBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		behind := make([]*pb.WatchResponse, 1000)
+		for i := range behind {
+			behind[i] = &pb.WatchResponse{Header: &pb.ResponseHeader{ClusterId: 1, Revision: emptyRevision}}
+		}
+		l := &teller{shelf: held(many(partsMin * partSize)...), each: urgeMax, tells: func(int, int64) []*pb.WatchResponse { return behind }}
+		ctx, cancel := context.WithTimeout(t.Context(), 4*stallAlone)
+		defer cancel()
+		if err := engineOn(t, l).begin(ctx); !errors.Is(err, context.DeadlineExceeded) || l.begun() < 2 {
+			t.Errorf("after %d watches: %v", l.begun(), err)
+		}
+	})
 }
 
 // An etcd whose revision goes back, though no watch broke, is another, too.

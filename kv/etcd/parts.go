@@ -144,7 +144,9 @@ func (e *Engine) readParts(ctx context.Context, m *member, p *parts) error {
 				return err
 			}
 		}
-		e.follows.heard.Add(1)
+		if len(r.GetEvents()) > 0 {
+			e.follows.heard.Add(1)
+		}
 		if err := e.publishParts(p); err != nil {
 			return err
 		}
