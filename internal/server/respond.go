@@ -42,10 +42,16 @@ func (s *Server) fail(w http.ResponseWriter, _ *http.Request, l look, err error)
 }
 
 // note writes down errors that are the server's own fault. A 500 without a reason is the
-// reference's way to answer some bad input, and none of ours.
+// reference's way to answer some bad input, and none of ours. When the store refuses everybody it is written down now and then.
 func (c *call) note(st metav1.Status, err error) {
-	if st.Code >= http.StatusInternalServerError && st.Reason != "" && st.Reason != metav1.StatusReasonTimeout {
-		c.s.logger.Error("request failed", "method", c.r.Method, "path", c.r.URL.Path, "err", err)
+	const message = "request failed"
+	args := []any{"method", c.r.Method, "path", c.r.URL.Path, "err", err}
+	switch {
+	case st.Code < http.StatusInternalServerError, st.Reason == "", st.Reason == metav1.StatusReasonTimeout:
+	case st.Reason == metav1.StatusReasonServerTimeout:
+		c.s.refusals.say(c.s.logger, message, args...)
+	default:
+		c.s.logger.Error(message, args...)
 	}
 }
 

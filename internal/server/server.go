@@ -59,6 +59,7 @@ type Server struct {
 	logger        *slog.Logger
 	now           func() time.Time
 	pacer         pacer
+	refusals      seldom // the store's
 
 	mu       sync.Mutex // guards what follows
 	draining chan struct{}

@@ -112,6 +112,7 @@ func (e *Engine) lead(ctx context.Context, name string, run func(context.Context
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	e.opts.Logger.Info("kv/etcd: this replica leads", "name", name)
+	defer e.opts.Logger.Info("kv/etcd: this replica no longer leads", "name", name)
 	go func() {
 		defer cancel()
 		keep(ctx, e.lease, lease, leadLease*time.Second)
