@@ -3,7 +3,9 @@ package compat
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	goruntime "runtime"
@@ -33,23 +35,24 @@ import (
 	"github.com/pawl-dev/pawl/storage"
 )
 
-// serveEnv has a process of this test be an etcd, so that another's CPU is its own.
-const serveEnv = "PAWL_TEST_IS_ETCD"
+// roleEnv has a process of this test be something by itself, so that its CPU is its own: "etcd", or "own URL", "offered URL"
+// or "reference URL", a store on the etcd there.
+const roleEnv = "PAWL_TEST_ROLE"
 
-// TestIsEtcd is an etcd, in the process that startApart starts.
-func TestIsEtcd(t *testing.T) {
-	if os.Getenv(serveEnv) == "" {
-		t.Skip("only an etcd if it is asked to be one")
-	}
-	fmt.Printf("etcd at %s\n", etcds.Start(t, etcds.Options{}).URL)
-	bufio.NewReader(os.Stdin).ReadString('\n') // until whoever asked for it is gone
+// toldMark begins the lines by which such a process tells what was asked of it.
+const toldMark = "told: "
+
+// An apart is such a process.
+type apart struct {
+	ask   io.Writer
+	lines *bufio.Scanner
 }
 
-// startApart starts an etcd in a process of its own and returns its URL.
-func startApart(t testing.TB) string {
+// startApart starts one.
+func startApart(t testing.TB, role string) *apart {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestIsEtcd$")
-	cmd.Env = append(os.Environ(), serveEnv+"=1")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRole$")
+	cmd.Env = append(os.Environ(), roleEnv+"="+role)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -61,18 +64,71 @@ func startApart(t testing.TB) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { in.Close(); cmd.Wait() })
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if _, url, ok := strings.Cut(lines.Text(), "etcd at "); ok {
-			go func() {
-				for lines.Scan() { // so that it never waits to be read
-				}
-			}()
-			return url
+	t.Cleanup(func() {
+		in.Close() // and so it ends
+		io.Copy(io.Discard, out)
+		cmd.Wait()
+	})
+	return &apart{in, bufio.NewScanner(out)}
+}
+
+// told returns what it tells next.
+func (p *apart) told(t testing.TB) string {
+	t.Helper()
+	var other []string
+	for p.lines.Scan() {
+		if told, ok := strings.CutPrefix(p.lines.Text(), toldMark); ok {
+			return told
+		}
+		other = append(other, p.lines.Text())
+	}
+	t.Fatalf("it is gone, and said %s", strings.Join(other, "\n"))
+	return ""
+}
+
+// startEtcd starts an etcd in a process of its own and returns its URL.
+func startEtcd(t testing.TB) string {
+	t.Helper()
+	return startApart(t, "etcd").told(t)
+}
+
+// TestRole is what startApart starts: an etcd until nobody asks it for anything any more, or a store that is weighed once for
+// each line.
+func TestRole(t *testing.T) {
+	role, url, _ := strings.Cut(os.Getenv(roleEnv), " ")
+	asked := bufio.NewScanner(os.Stdin)
+	var s weighed
+	switch role {
+	case "":
+		t.Skip("it is only something if it is asked to be")
+	case "etcd":
+		fmt.Printf("%s%s\n", toldMark, etcds.Start(t, etcds.Options{}).URL)
+		asked.Scan()
+		return
+	case "reference":
+		s = newReference(t, url)
+	default:
+		engine, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{url}, Prefix: "/" + role})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer engine.Close()
+		if s = newOwn(t, engine); role == "offered" {
+			s = offered{newSubject(t, engine)}
 		}
 	}
-	t.Fatal("it is no etcd")
-	return ""
+	each(16, weighedObjects, func(i int) {
+		if err := s.put(fmt.Sprintf("p%05d", i), map[string]string{"of": strings.Repeat("x", 200)}); err != nil {
+			t.Error(err)
+		}
+	})
+	for asked.Scan() {
+		b, err := json.Marshal(weigh(t, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s%s\n", toldMark, b)
+	}
 }
 
 // A weighed store is one whose cost is measured. Its objects are pods in one namespace.
@@ -205,8 +261,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// each has n workers do something times times altogether, and returns the CPU of one. What was left behind by who was
-// measured before is collected first: nobody pays for another.
+// each has n workers do something times times altogether, and returns the CPU of one. What was left behind by what was
+// measured before is collected first.
 func each(n, times int, do func(i int)) time.Duration {
 	goruntime.GC()
 	began := cpu()
@@ -222,63 +278,66 @@ func each(n, times int, do func(i int)) time.Duration {
 	return (cpu() - began) / time.Duration(times)
 }
 
-// A bill is the CPU of an update by 16 writers, of a consistent GET by 64 readers, and of a list.
-type bill struct{ update, get, list time.Duration }
+// weighedObjects is how many objects each store has.
+const weighedObjects = 10_000
 
-func weigh(b *testing.B, s weighed, objects int) (total bill) {
-	name := func(i int) string { return fmt.Sprintf("p%05d", i%objects) }
+// A bill is the CPU of an update by 16 writers, of a consistent GET by 64 readers, and of a list.
+type bill struct{ Update, Get, List time.Duration }
+
+func weigh(t testing.TB, s weighed) (total bill) {
+	name := func(i int) string { return fmt.Sprintf("p%05d", i%weighedObjects) }
 	fail := func(err error) {
 		if err != nil {
-			b.Error(err)
+			t.Error(err)
 		}
 	}
-	total.update = each(16, 10_000, func(i int) {
+	total.Update = each(16, 10_000, func(i int) {
 		fail(s.update(name(i), fmt.Sprint(time.Now().UnixNano())))
 	})
-	total.get = each(64, 6400, func(i int) { fail(s.get(name(i))) })
-	total.list = each(1, 5, func(int) {
+	total.Get = each(64, 6400, func(i int) { fail(s.get(name(i))) })
+	total.List = each(1, 5, func(int) {
 		n, err := s.list()
-		if fail(err); n != objects {
-			b.Errorf("%d objects are listed, of %d", n, objects)
+		if fail(err); n != weighedObjects {
+			t.Errorf("%d objects are listed, of %d", n, weighedObjects)
 		}
 	})
 	return total
 }
 
-// BenchmarkBesideTheReference compares the CPU that this process takes on one etcd, which is a process of its own: with
-// pawl's store, as its servers use it and offered as the reference's, and with the reference's own.
+// BenchmarkBesideTheReference compares the CPU of processes that share one etcd, which is a process of its own, too: of
+// one with pawl's store, as its servers use it, of one where that is offered as the reference's, and of one with the
+// reference's own.
 func BenchmarkBesideTheReference(b *testing.B) {
-	const objects = 10_000
-	url := startApart(b)
-	engine, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{url}})
-	if err != nil {
-		b.Fatal(err)
+	url := startEtcd(b)
+	roles := []string{"own", "offered", "reference"}
+	stores, totals := make([]*apart, len(roles)), make([]bill, len(roles))
+	ask := func(i int) {
+		fmt.Fprintln(stores[i].ask)
+		var one bill
+		if err := json.Unmarshal([]byte(stores[i].told(b)), &one); err != nil {
+			b.Fatal(err)
+		}
+		totals[i].Update += one.Update
+		totals[i].Get += one.Get
+		totals[i].List += one.List
 	}
-	defer engine.Close()
-	stores := []weighed{newOwn(b, engine), offered{newSubject(b, engine)}, newReference(b, url)}
-	for _, s := range stores {
-		each(16, objects, func(i int) {
-			if err := s.put(fmt.Sprintf("p%05d", i), map[string]string{"of": strings.Repeat("x", 200)}); err != nil {
-				b.Error(err)
-			}
-		})
+	for i, role := range roles {
+		stores[i] = startApart(b, role+" "+url)
+		ask(i) // to have it begin, and warm
+		totals[i] = bill{}
 	}
-	totals := make([]bill, len(stores))
 	for b.Loop() {
-		for i, s := range stores { // in turns, so that none has the quieter machine
-			one := weigh(b, s, objects)
-			totals[i].update += one.update
-			totals[i].get += one.get
-			totals[i].list += one.list
+		for i := range stores { // in turns, so that none has the quieter machine
+			ask(i)
 		}
 	}
 	for _, m := range []struct {
 		what string
 		of   func(bill) time.Duration
 	}{
-		{"update", func(t bill) time.Duration { return t.update }},
-		{"get", func(t bill) time.Duration { return t.get }},
-		{"list", func(t bill) time.Duration { return t.list }},
+		{"update", func(t bill) time.Duration { return t.Update }},
+		{"get", func(t bill) time.Duration { return t.Get }},
+		{"list", func(t bill) time.Duration { return t.List }},
 	} {
 		their := float64(m.of(totals[2]))
 		b.ReportMetric(float64(m.of(totals[0]))/their, m.what+"/reference")

@@ -22,7 +22,7 @@ const replicated = "default/core/pods/"
 // that writes at one to the event at a watcher of the other, in that of etcd's client and a watcher of another client. The
 // times are medians.
 func BenchmarkTwoReplicas(b *testing.B) {
-	url := startApart(b)
+	url := startEtcd(b)
 	var replicas []*etcd.Engine
 	for range 2 {
 		e, err := etcd.Open(b.Context(), etcd.Options{Endpoints: []string{url}})

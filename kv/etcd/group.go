@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"iter"
 	"slices"
 	"sync"
@@ -46,7 +47,7 @@ type grouper struct {
 // A group is commits that are sent together.
 type group struct {
 	parts []*part
-	keys  map[string]bool // that they look at or change; true if one changes it
+	keys  []touch // that they look at or change
 	size  int
 }
 
@@ -204,7 +205,18 @@ func (g *grouper) sendAll() {
 	}
 }
 
-func newGroup() *group { return &group{keys: make(map[string]bool, groupCommits)} }
+// A touch is a key that a commit looks at or changes. What has the same hash is taken to be the same key: at worst, one is
+// sent alone that need not be.
+type touch struct {
+	hash    uint64
+	changes bool
+}
+
+var touchSeed = maphash.MakeSeed()
+
+func newGroup() *group {
+	return &group{parts: make([]*part, 0, groupCommits/2), keys: make([]touch, 0, groupCommits)}
+}
 
 func (n *group) roomFor(p *part) bool {
 	return len(n.parts) < groupCommits && n.size+p.size <= groupBytes
@@ -213,22 +225,23 @@ func (n *group) roomFor(p *part) bool {
 // add makes p a part of the group unless it has something to do with another part: one changes
 // what the other looks at or changes.
 func (n *group) add(p *part) bool {
+	before := len(n.keys)
 	for key, changes := range touched(p.request) {
-		if changed, there := n.keys[string(key)]; there && (changes || changed) {
-			return false
+		t := touch{maphash.Bytes(touchSeed, key), changes}
+		for _, o := range n.keys[:before] {
+			if o.hash == t.hash && (o.changes || t.changes) {
+				n.keys = n.keys[:before]
+				return false
+			}
 		}
-	}
-	for key, changes := range touched(p.request) {
-		if _, there := n.keys[string(key)]; !there { // what is changed comes first
-			n.keys[string(key)] = changes
-		}
+		n.keys = append(n.keys, t)
 	}
 	n.parts = append(n.parts, p)
 	n.size += p.size
 	return true
 }
 
-// touched yields the keys that a transaction changes, with true, and then those that it looks at.
+// touched yields the keys that a transaction changes, with true, and those that it looks at.
 func touched(r *pb.TxnRequest) iter.Seq2[[]byte, bool] {
 	return func(yield func([]byte, bool) bool) {
 		for _, op := range r.Success {
