@@ -47,7 +47,6 @@ type Motley struct {
 	Small   int8                `json:"small"`
 	Unnamed string
 	Where   intstr.IntOrString `json:"where"`
-	hidden  int
 }
 
 // Each of these has a number that is read in another way.
@@ -73,7 +72,7 @@ func TestObjectsAreReadAsEncodingJSONReadsThem(t *testing.T) {
 		"names in another case":               `{"ANY":1,"Bytes":"AQID","unnamed":"u","DEEP":"d"}`,
 		"the exact name first":                `{"Unnamed":"a","unnamed":"b","UNNAMED":"c"}`,
 		"a name twice":                        `{"any":1,"any":2,"nested":{"a":{"deep":"1"}},"nested":{"b":{}},"slice":[{"deep":"1"},{}],"slice":[{}]}`,
-		"names that nobody knows":             `{"unknown":{"a":[1,{"b":null}]},"hidden":4}`,
+		"names that nobody knows":             `{"unknown":{"a":[1,{"b":null}]}}`,
 		"what is embedded":                    `{"deep":"d","kind":"K","apiVersion":"v"}`,
 		"anything":                            `{"any":{"n":1,"f":1.5,"big":123456789012345678901234567890,"l":[true,null,"s"]}}`,
 		"bytes that are none":                 `{"bytes":"?"}`,
