@@ -59,7 +59,7 @@ func (e *Engine) Commit(ctx context.Context, txn kv.Txn) (kv.Committed, error) {
 		return kv.Committed{}, err
 	}
 	defer e.leave(t)
-	c := &attempts{e: e, wait: wait{caller: ctx, term: e.patience.term()}, txn: txn, ticket: t, author: encodeAuthor(txn.Author)}
+	c := &attempts{e: e, wait: wait{caller: ctx, term: e.patience.term()}, txn: txn, ticket: t, author: encodeAuthor(txn.Author), loads: e.follows.loads.Load()}
 	defer c.wait.over()
 	return c.run()
 }
@@ -114,6 +114,7 @@ type attempts struct {
 	txn    kv.Txn
 	ticket *ticket
 	author []byte
+	loads  int64 // how often everything had been read when it began
 }
 
 // run makes attempts until one says how the commit ends. That a condition can never hold again is certain by
@@ -326,11 +327,12 @@ func (c *attempts) explain(cause error, sent bool) (done kv.Committed, over bool
 		return kv.Committed{}, true, readOnly(why)
 	case full:
 		c.e.health.isFull()
-		if _, err := c.e.latest(c.wait.ctx(), "commit"); err != nil && !c.ticket.seen() {
-			return kv.Committed{}, true, inDoubt(cause)
-		}
-		if c.ticket.seen() {
+		_, err := c.e.latest(c.wait.ctx(), "commit")
+		switch {
+		case c.ticket.seen():
 			return c.ticket.committed, true, nil
+		case err != nil, c.e.follows.loads.Load() != c.loads: // it may have been made, and written over since
+			return kv.Committed{}, true, inDoubt(cause)
 		}
 		return kv.Committed{}, true, noRoom()
 	}

@@ -20,6 +20,7 @@ type follower struct {
 	kick   chan struct{} // there is a newer one
 	made   atomic.Uint64 // the newest revision that etcd has answered to this engine's writers
 	last   atomic.Int64  // the time of the last commit, a kv.Instant
+	loads  atomic.Int64  // how often everything was read, in which not every commit is seen
 	heard  atomic.Uint64 // what its watches have told so far that was new: responses, and parts of them
 
 	// Only follow uses these.
@@ -216,12 +217,12 @@ func (e *Engine) publish(events []*mvccpb.Event) error {
 	f.next = newest + 1
 	e.testify(events, deeds[len(deeds)-1])
 	e.obeyFloor()
-	e.mark.move(newest)
 	for _, t := range tickets {
 		if t != nil {
 			close(t.done)
 		}
 	}
+	e.mark.move(newest) // last: who sees that and not its commit takes it for not made
 	return nil
 }
 

@@ -54,13 +54,14 @@ func (e *Engine) load(ctx context.Context, at int64) error {
 	f.last.Store(int64(f.reader.last))
 	f.witness = witness{}
 	e.obeyFloor()
-	e.mark.move(shown)
 	for t, versions := range found {
 		if t.left(versions) {
 			t.match(deed{revision: versions[0].Revision, versions: versions})
 			close(t.done)
 		}
 	}
+	f.loads.Add(1)
+	e.mark.move(shown) // last, as where one is published
 	return nil
 }
 
