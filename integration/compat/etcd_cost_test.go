@@ -35,24 +35,33 @@ import (
 	"github.com/pawl-dev/pawl/storage"
 )
 
-// roleEnv has a process of this test be something by itself, so that its CPU is its own: "etcd", or "own URL", "offered URL"
-// or "reference URL", a store on the etcd there.
-const roleEnv = "PAWL_TEST_ROLE"
+// TestIsEtcd is an etcd, in a process of its own.
+func TestIsEtcd(t *testing.T) { etcds.ServeApart(t) }
+
+// startEtcd starts an etcd in a process of its own and returns its URL.
+func startEtcd(t testing.TB) string {
+	t.Helper()
+	return etcds.StartApart(t, 1, "TestIsEtcd")[0].URL
+}
+
+// storeEnv has a process of this test be a store by itself, so that its CPU is its own: "own URL", "offered URL"
+// or "reference URL", on the etcd there.
+const storeEnv = "PAWL_TEST_IS_STORE"
 
 // toldMark begins the lines by which such a process tells what was asked of it.
 const toldMark = "told: "
 
-// An apart is such a process.
-type apart struct {
+// A storeApart is such a process.
+type storeApart struct {
 	ask   io.Writer
 	lines *bufio.Scanner
 }
 
-// startApart starts one.
-func startApart(t testing.TB, role string) *apart {
+// startStore starts one.
+func startStore(t testing.TB, store string) *storeApart {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRole$")
-	cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestIsStore$")
+	cmd.Env = append(os.Environ(), storeEnv+"="+store)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -69,11 +78,11 @@ func startApart(t testing.TB, role string) *apart {
 		io.Copy(io.Discard, out)
 		cmd.Wait()
 	})
-	return &apart{in, bufio.NewScanner(out)}
+	return &storeApart{in, bufio.NewScanner(out)}
 }
 
 // told returns what it tells next.
-func (p *apart) told(t testing.TB) string {
+func (p *storeApart) told(t testing.TB) string {
 	t.Helper()
 	var other []string
 	for p.lines.Scan() {
@@ -86,34 +95,22 @@ func (p *apart) told(t testing.TB) string {
 	return ""
 }
 
-// startEtcd starts an etcd in a process of its own and returns its URL.
-func startEtcd(t testing.TB) string {
-	t.Helper()
-	return startApart(t, "etcd").told(t)
-}
-
-// TestRole is what startApart starts: an etcd until nobody asks it for anything any more, or a store that is weighed once for
-// each line.
-func TestRole(t *testing.T) {
-	role, url, _ := strings.Cut(os.Getenv(roleEnv), " ")
-	asked := bufio.NewScanner(os.Stdin)
+// TestIsStore is what startStore starts: a store that is weighed once for each line, until there are no more.
+func TestIsStore(t *testing.T) {
+	store, url, _ := strings.Cut(os.Getenv(storeEnv), " ")
 	var s weighed
-	switch role {
+	switch store {
 	case "":
-		t.Skip("it is only something if it is asked to be")
-	case "etcd":
-		fmt.Printf("%s%s\n", toldMark, etcds.Start(t, etcds.Options{}).URL)
-		asked.Scan()
-		return
+		t.Skip("only a store if it is asked to be one")
 	case "reference":
 		s = newReference(t, url)
 	default:
-		engine, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{url}, Prefix: "/" + role})
+		engine, err := etcd.Open(t.Context(), etcd.Options{Endpoints: []string{url}, Prefix: "/" + store})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer engine.Close()
-		if s = newOwn(t, engine); role == "offered" {
+		if s = newOwn(t, engine); store == "offered" {
 			s = offered{newSubject(t, engine)}
 		}
 	}
@@ -122,10 +119,10 @@ func TestRole(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for asked.Scan() {
+	for asked := bufio.NewScanner(os.Stdin); asked.Scan(); {
 		b, err := json.Marshal(weigh(t, s))
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || t.Failed() {
+			t.Fatal("it has no weight", err)
 		}
 		fmt.Printf("%s%s\n", toldMark, b)
 	}
@@ -309,8 +306,8 @@ func weigh(t testing.TB, s weighed) (total bill) {
 // reference's own.
 func BenchmarkBesideTheReference(b *testing.B) {
 	url := startEtcd(b)
-	roles := []string{"own", "offered", "reference"}
-	stores, totals := make([]*apart, len(roles)), make([]bill, len(roles))
+	names := []string{"own", "offered", "reference"}
+	stores, totals := make([]*storeApart, len(names)), make([]bill, len(names))
 	ask := func(i int) {
 		fmt.Fprintln(stores[i].ask)
 		var one bill
@@ -321,8 +318,8 @@ func BenchmarkBesideTheReference(b *testing.B) {
 		totals[i].Get += one.Get
 		totals[i].List += one.List
 	}
-	for i, role := range roles {
-		stores[i] = startApart(b, role+" "+url)
+	for i, name := range names {
+		stores[i] = startStore(b, name+" "+url)
 		ask(i) // to have it begin, and warm
 		totals[i] = bill{}
 	}
