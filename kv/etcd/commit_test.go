@@ -128,3 +128,33 @@ func TestWhatAnErrorSaysOfATransaction(t *testing.T) {
 		}
 	}
 }
+
+// That a commit is not seen says that it was not made, unless everything was read anew since it began: it may have been written over.
+func TestWhatIsNotSeenInAStateThatIsReadAnew(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		anew bool
+		want error
+	}{
+		{"the watch told everything", false, kv.ErrReadOnly},
+		{"everything was read anew", true, kv.ErrUnknown},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := engineOn(t, &teller{shelf: held("a")})
+			if err := e.settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mine := &attempts{e: e, wait: *waits(t.Context()), ticket: &ticket{done: make(chan struct{})}, loads: e.follows.loads.Load()}
+			defer mine.wait.over()
+			e.progress(e.in.ours(2))
+			if c.anew {
+				if err := e.load(t.Context(), 2); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, over, err := mine.explain(rpctypes.ErrGRPCNoSpace, true); !over || !errors.Is(err, c.want) {
+				t.Errorf("%s: got %v, %v, want %v", c.name, over, err, c.want)
+			}
+		})
+	}
+}
