@@ -102,6 +102,7 @@ func newAudit(of *span, spaces []string, before *audit, patience time.Duration) 
 // follow takes what the watch tells until it ends.
 func (s *stream) follow() {
 	defer close(s.ended)
+	told, vain := time.Now(), 0 // since when, and how often it has been asked in vain
 	for {
 		e, ok, err := s.watch.Next()
 		s.mu.Lock()
@@ -120,13 +121,19 @@ func (s *stream) follow() {
 		case err != nil:
 			return
 		case ok:
-		case hurry:
+			told, vain = time.Now(), 0
+			continue
+		}
+		if vain++; vain > 1000 && time.Since(told) > s.patience { // it is broken, and should not keep others from running
+			time.Sleep(10 * time.Millisecond)
+		}
+		if hurry {
 			runtime.Gosched()
-		default:
-			select {
-			case <-s.watch.Wait():
-			case <-s.poke:
-			}
+			continue
+		}
+		select {
+		case <-s.watch.Wait():
+		case <-s.poke:
 		}
 	}
 }
