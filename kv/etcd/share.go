@@ -22,8 +22,7 @@ const (
 // first of them makes is kept.
 func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, error)) ([]byte, error) {
 	key := e.in.beside("once", name)
-	get := &pb.RangeRequest{Key: key}
-	have, err := e.kv.Range(withLeader(ctx), get, patient, harmless)
+	have, err := e.kv.Range(withLeader(ctx), &pb.RangeRequest{Key: key}, patient, harmless)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("kv/etcd: read %s: %w", key, e.named(err))
@@ -34,42 +33,35 @@ func (e *Engine) Once(ctx context.Context, name string, produce func() ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
-		Compare: []*pb.Compare{atRevision(key, never)},
-		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: made})},
-		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: get}}},
-	}, patient, harmless) // done again it tells what is kept
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, e.named(err))
-	case set.GetSucceeded():
-		return made, nil
-	}
-	kvs := set.GetResponses()[0].GetResponseRange().GetKvs()
-	if len(kvs) == 0 {
-		return nil, fmt.Errorf("kv/etcd: %s came and went while it was made: start again", key)
-	}
-	return kvs[0].GetValue(), nil
+	return e.keepIf(ctx, atRevision(key, never), made, "came and went while it was made")
 }
 
 // Replace keeps another thing under name in place of what was kept there, and returns what is kept then: of those who
 // replace the same thing at once one does, and all are returned that one's.
 func (e *Engine) Replace(ctx context.Context, name string, was, by []byte) ([]byte, error) {
 	key := e.in.beside("once", name)
+	holds := &pb.Compare{Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_Value{Value: was}}
+	return e.keepIf(ctx, holds, by, "is gone")
+}
+
+// keepIf keeps value under the key of a condition if that holds, and returns what is kept then. If nothing is, it is said
+// what became of it.
+func (e *Engine) keepIf(ctx context.Context, holds *pb.Compare, value []byte, gone string) ([]byte, error) {
+	key := holds.Key
 	set, err := e.kv.Txn(withLeader(ctx), &pb.TxnRequest{
-		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_VALUE, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_Value{Value: was}}},
-		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: by})},
+		Compare: []*pb.Compare{holds},
+		Success: []*pb.RequestOp{putting(&pb.PutRequest{Key: key, Value: value})},
 		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
 	}, patient, harmless) // done again it tells what is kept
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("kv/etcd: write %s: %w", key, e.named(err))
 	case set.GetSucceeded():
-		return by, nil
+		return value, nil
 	}
 	kvs := set.GetResponses()[0].GetResponseRange().GetKvs()
 	if len(kvs) == 0 {
-		return nil, fmt.Errorf("kv/etcd: %s is gone: start again", key)
+		return nil, fmt.Errorf("kv/etcd: %s %s: start again", key, gone)
 	}
 	return kvs[0].GetValue(), nil
 }
