@@ -145,14 +145,18 @@ func (e *Engine) watchAt(ctx context.Context, m *member) error {
 	if err != nil {
 		return err
 	}
-	err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(e.in.root), RangeEnd: []byte(e.in.end), StartRevision: e.in.theirs(e.follows.next), Fragment: true,
-	}}})
-	if err != nil {
+	if err := stream.Send(e.watchFrom(e.in.theirs(e.follows.next), 0)); err != nil {
 		return err
 	}
 	e.runs.Go(func() { e.urge(ctx, stream) })
 	return e.receive(stream)
+}
+
+// watchFrom asks for a watch of the store from a revision of etcd's on. It has that number on its stream; 0 lets etcd choose.
+func (e *Engine) watchFrom(rev, number int64) *pb.WatchRequest {
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte(e.in.root), RangeEnd: []byte(e.in.end), StartRevision: rev, Fragment: true, WatchId: number,
+	}}}
 }
 
 // receive publishes what stream tells until it ends.

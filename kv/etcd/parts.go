@@ -113,10 +113,7 @@ func (e *Engine) readParts(ctx context.Context, m *member, p *parts) error {
 	}
 	stream := &sharedStream{BidiStreamingClient: opened}
 	for i := range p.whole {
-		err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-			Key: []byte(e.in.root), RangeEnd: []byte(e.in.end), StartRevision: p.begins(i), Fragment: true, WatchId: int64(i) + 1,
-		}}})
-		if err != nil {
+		if err := stream.Send(e.watchFrom(p.begins(i), int64(i)+1)); err != nil {
 			return err
 		}
 	}
